@@ -9,7 +9,7 @@ use std::{env, fs};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Folder of the files.
+/// Folder with the files of the console.
 const FOLDER: &str = "console";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Removes comment lines, blank lines and indentation, which are about a tenth of the compressed scripts. Template literals must not span
-/// lines.
+/// Removes comment lines, blank lines and indentation, which are about a tenth of the compressed scripts. Template literals must
+/// not span several lines.
 fn condensed(script: &str) -> String {
     let code = script.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("//"));
     code.flat_map(|line| [line, "\n"]).collect()

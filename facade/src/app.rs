@@ -1,7 +1,7 @@
 //! The facade as one tower service: the layers in upstream's order (DefaultBuildHandlerChain), outermost first, and the
 //! director behind them.
 //!
-//! The one place that says in which order a request meets the layers. The paths that the facade answers itself are the
+//! The order in which a request passes the layers is defined only here. The paths that the facade serves itself are the
 //! table in [`crate::endpoints`].
 
 use std::sync::Arc;
@@ -43,11 +43,11 @@ use crate::layers::watch_termination::WatchTermination;
 use crate::metrics::RequestMetrics;
 use crate::test_faults::FaultsInForce;
 
-/// What the layers are made with.
+/// Settings and shared state of the layers.
 pub struct Layers {
-    /// All paths are known.
+    /// Signaled when all paths are known.
     pub mux_complete: Signal,
-    /// What requests go by.
+    /// Active configuration, of which each request uses one version.
     pub in_force: Current,
     /// Log and metrics.
     pub metrics: Arc<RequestMetrics>,
@@ -65,27 +65,27 @@ pub struct Layers {
     pub request_deadlines: RequestDeadlines,
     /// `--cors-allowed-origins`
     pub cors: Option<AllowedOrigins>,
-    /// Who asks.
+    /// Authenticates callers.
     pub authentication: Authenticator,
-    /// Whether spans are exported.
+    /// True if spans are exported.
     pub traces: bool,
-    /// What is recorded, if anything is.
+    /// Audits requests; `None` without audit.
     pub audits: Option<Audits>,
-    /// Who may see the stages of their requests.
+    /// Permission check and output of request traces (`portico route try`).
     pub route_tries: RouteTries,
-    /// Who they want to be.
+    /// Handles impersonation headers.
     pub impersonation: Impersonations,
-    /// `--enable-priority-and-fairness`, with as many seats as the next would let run.
+    /// `--enable-priority-and-fairness`; its number of seats is the sum of the limits in `max_in_flight`.
     pub flow: Option<Flow>,
     /// Without it: `--max-requests-inflight`, `--max-mutating-requests-inflight`.
     pub max_in_flight: Option<MaxInFlight>,
-    /// What they may do.
+    /// Authorizes requests.
     pub authorization: Permissions,
-    /// `--test-faults`: what happens to requests that would be answered.
+    /// `--test-faults`: injects faults into requests that would otherwise be served.
     pub test_faults: Option<Arc<FaultsInForce>>,
 }
 
-/// The layers around `director`. Storage-version preconditions come last, when they come.
+/// Wraps the layers around `director`. Checks of storage-version preconditions would be the innermost layer.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
     let (deadlines, impersonation, route_tries) =

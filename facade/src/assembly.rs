@@ -1,6 +1,6 @@
-//! Joins the components: from settings to a facade that serves, and from a running facade to a drained one.
+//! Joins the components: starts a facade from settings, and drains a running facade.
 //!
-//! The only file of this crate that knows all others. Start order is upstream's 4.4.
+//! The only file of this crate that depends on all others. The start order is upstream's (section 4.4).
 
 mod authentication;
 mod error;
@@ -75,25 +75,25 @@ use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
 use portico_auditor::Auditor;
 
-/// What a process gives to its facade.
+/// Resources that a process shares with its facade.
 #[derive(Clone, Default)]
 pub struct Process {
-    /// All metrics of the process; `/metrics` shows them.
+    /// All metrics of the process, served at `/metrics`.
     pub registry: Registry,
-    /// The log, when its level may be changed over `/debug/flags/v`.
+    /// The log, if its level can be changed over `/debug/flags/v`.
     pub telemetry: Option<Telemetry>,
-    /// Threads that serve connections; without, they are served where the facade was started.
+    /// Threads that serve connections; if `None`, connections are served on the runtime that started the facade.
     pub runtimes: Option<Arc<ConnectionRuntimes>>,
-    /// Threads for work that takes long; without, the facade starts its own.
+    /// Threads for CPU-bound work; if `None`, the facade starts its own.
     pub offload: Option<Arc<Offload>>,
-    /// Who records requests; without, nothing is.
+    /// Records requests; `None` without audit.
     pub auditor: Option<Arc<Auditor>>,
 }
 
 /// The facade.
 pub struct Facade;
 
-/// The parts that live as long as the facade does.
+/// Parts that live as long as the facade.
 struct Parts {
     tasks: TaskSet,
     watches: TaskSet,
@@ -106,7 +106,7 @@ struct Parts {
     short: WaitGroup,
     watching: WaitGroup,
     in_flight: InFlight,
-    /// In its place, where requests are queued.
+    /// Set if requests queue; it replaces `in_flight` then.
     flow: Option<Dispatcher>,
     freshness: Arc<Freshness>,
     documents: Arc<Documents>,
@@ -114,15 +114,15 @@ struct Parts {
     renderer: Renderer,
     configuration: Arc<Configuration>,
     last_hour: Arc<LastHour>,
-    /// With `--test-faults`.
+    /// Set with `--test-faults`.
     test_faults: Option<Arc<FaultsInForce>>,
 }
 
 impl Facade {
-    /// Binds, serves, and connects to the control service in the background. Must run inside a tokio runtime.
+    /// Binds, serves, and connects to the control service in the background. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left behind then.
+    /// [`StartError`]; all that was started is stopped again.
     pub fn start(
         settings: FacadeSettings,
         process: Process,
@@ -193,7 +193,7 @@ impl Facade {
     }
 }
 
-/// The paths are those of the index that are always there; the process begins with its first thread.
+/// Page with the static paths of the index; the start time is that of the process's first thread.
 fn status_page(settings: &FacadeSettings) -> StatusPage {
     let paths = endpoints::paths(&Chosen::by(settings));
     let listed = paths.iter().filter(|path| path.listing == Listing::Listed);
@@ -282,7 +282,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Upstream's own checks; those of the control service come with the stream.
+    /// Adds upstream's own checks; the configuration stream delivers those of the control service.
     fn add_checks(&self) -> Result<(), StartError> {
         self.health.add(&Endpoint::ALL, Check::ping())?;
         self.health.add(&Endpoint::ALL, Check::new("log", || Ok(())))?;
@@ -303,7 +303,7 @@ impl Parts {
         Ok(self.health.add(&[Endpoint::Readyz], shutdown)?)
     }
 
-    /// What limits requests, under upstream's names.
+    /// Adds the start hook of the request limiter, under upstream's name.
     fn add_limiter_hooks(&self) -> Result<(), StartError> {
         let (in_flight, flow, metrics) = (self.in_flight.clone(), self.flow.clone(), self.metrics.clone());
         let (freshness, age) = (self.freshness.clone(), config_age(&self.registry));
@@ -342,7 +342,7 @@ impl Parts {
         }
     }
 
-    /// What other servers behind the same address serve, kept up to date.
+    /// Starts to follow other servers behind the same address; `None` if no requests are forwarded to peers.
     fn follow_peers(&self, proxying: &proxying::Proxying) -> Option<Arc<Peers>> {
         let authority = proxying.peer_authority()?;
         let peers = Arc::new(Peers::new(PeerMetrics::new(&self.registry)));
@@ -418,7 +418,7 @@ impl Parts {
         })
     }
 
-    /// What the console shows.
+    /// State for the console.
     fn console(
         &self,
         settings: &FacadeSettings,
@@ -494,7 +494,7 @@ impl Parts {
         })
     }
 
-    /// The stream, the documents that it names, and the state on disk.
+    /// Starts the configuration stream, the fetches of the documents that it names, and the saved state on disk.
     fn background(&self, settings: &FacadeSettings, control: ControlServices) {
         let fetch = control.clone();
         self.documents.fetch_with(Arc::new(move |hash| {
@@ -529,7 +529,7 @@ impl Parts {
     }
 }
 
-/// Shows in `/readyz?verbose` which control service is in use.
+/// Shows the control service in use in `/readyz?verbose`.
 async fn show_in_use(services: ControlServices, configuration: Arc<Configuration>) {
     if services.is_one() {
         return;
@@ -537,7 +537,7 @@ async fn show_in_use(services: ControlServices, configuration: Arc<Configuration
     let mut changes = services.subscribe();
     loop {
         configuration.show_in_use(&services.described());
-        // The sender is here.
+        // The sender lives as long as `services`.
         let _never_gone = changes.changed().await;
     }
 }
@@ -547,7 +547,7 @@ fn catalog_settings(settings: &FacadeSettings) -> CatalogSettings {
     CatalogSettings { server_address: server_address(settings, settings.address), version }
 }
 
-/// What `/api` says: the external name, the advertised address, or the one that is bound.
+/// Address that `/api` reports: the external name, the advertised address, or the bound address.
 fn server_address(settings: &FacadeSettings, bound: SocketAddr) -> String {
     match settings.external_hostname.as_str() {
         "" => SocketAddr::new(settings.advertise_address.unwrap_or(bound.ip()), bound.port()).to_string(),

@@ -1,7 +1,7 @@
-//! The one body type of the facade: of requests on their way in and of responses on their way out.
+//! The body type of the facade, for requests and for responses.
 //!
-//! A whole body is one variant and costs nothing to poll; everything else is streamed. It must not know
-//! what the bytes mean.
+//! A complete body is one variant and costs nothing to poll; all other bodies are streamed. Does not depend on the meaning of
+//! the bytes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,42 +17,43 @@ use crate::connection::ActiveRequestGuard;
 use crate::pace::Pace;
 use crate::response_completion::ResponseCompletion;
 
-/// What ends a body early. hyper answers it by closing the connection (HTTP/1) or resetting the stream.
+/// Error that ends a body early. hyper then closes the connection (HTTP/1) or resets the stream.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The lock is never contended (there is one owner); it makes the context shareable between await points.
+/// The lock is never contended, because the body has one owner; it makes the type `Sync`, so that futures that hold
+/// it are `Send`.
 type Streamed = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>>;
 
-/// A body, and what must happen when it ends.
+/// A body, and the work to do when it ends.
 pub struct Body {
     kind: Kind,
     completion: Option<Box<ResponseCompletion>>,
-    /// Of bodies that clients send.
+    /// Limit on slow uploads; set on request bodies only.
     pace: Option<Box<Pace>>,
 }
 
 enum Kind {
     Whole(Option<Bytes>),
     Received(Received),
-    /// As streamed, without a box: most answers of most facades.
+    /// Body of a proxied response, the most frequent kind, streamed without a box.
     Proxied(Mutex<ProxyBody>),
     Streamed(Streamed),
 }
 
 impl Body {
-    /// No bytes.
+    /// Returns a body without bytes.
     #[must_use]
     pub fn empty() -> Self {
         Self { kind: Kind::Whole(None), completion: None, pace: None }
     }
 
-    /// These bytes.
+    /// Returns a body with all of its bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), completion: None, pace: None }
     }
 
-    /// A stream of bytes.
+    /// Returns a body that streams bytes.
     pub fn streamed<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -62,33 +63,33 @@ impl Body {
         Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), completion: None, pace: None }
     }
 
-    /// The same body that, when it has ended in whatever way, drops `completion`.
+    /// Attaches `completion`, which is dropped when the body ends for any reason.
     #[must_use]
     pub(crate) fn with_completion(mut self, completion: Box<ResponseCompletion>) -> Self {
         self.completion = Some(completion);
         self
     }
 
-    /// The connection is busy until the body is out. A body without a completion is whole, and as good as out.
+    /// Keeps the connection busy until the body is sent. A body without a completion is complete and counts as sent.
     pub fn while_sent(&mut self, busy: ActiveRequestGuard) {
         if let Some(completion) = &mut self.completion {
             completion.set_busy(busy);
         }
     }
 
-    /// Drops the bytes; the completion stays.
+    /// Drops the bytes and keeps the completion.
     pub fn clear(&mut self) {
         self.kind = Kind::Whole(None);
     }
 
-    /// The body ends with an error when its client sends it too slowly.
+    /// Ends the body with an error if the client pauses for longer than `pause`.
     pub fn pace(&mut self, pause: Duration) {
         if !http_body::Body::is_end_stream(self) {
             self.pace = Some(Box::new(Pace::new(pause)));
         }
     }
 
-    /// The bytes, when the body is whole.
+    /// Returns the bytes of a complete body.
     #[cfg(test)]
     pub fn as_whole(&self) -> Option<&[u8]> {
         match &self.kind {
@@ -97,7 +98,7 @@ impl Body {
         }
     }
 
-    /// The body as the proxy takes it.
+    /// Converts the body to the proxy's type.
     #[must_use]
     pub fn into_proxy(self) -> RequestBody {
         match self.kind {
@@ -106,7 +107,7 @@ impl Body {
         }
     }
 
-    /// Whether the length is known and all bytes are here.
+    /// True if all bytes are in memory and the length is known.
     pub fn is_whole(&self) -> bool {
         matches!(self.kind, Kind::Whole(_))
     }

@@ -1,5 +1,5 @@
-//! Certificates of a facade in a process of its own: signed by the control service over the config connection, kept on
-//! disk, renewed when two thirds of their life have passed. Keys never travel.
+//! Certificates of a facade that runs in its own process: signed by the control service over the configuration connection,
+//! stored on disk, and renewed after two thirds of their validity. Private keys never leave the machine.
 
 mod client;
 mod front_proxy;
@@ -21,34 +21,34 @@ use tonic::{Code, Status};
 use crate::control::sign::{Purpose, sign};
 use crate::control_services::{CallReason, ControlServices, is_answer};
 
-/// How often it is looked at whether a certificate is due.
+/// Interval between checks whether a certificate is due for renewal.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Why there is no certificate.
+/// Error of obtaining a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A key or a certificate cannot be made.
+    /// A key or a certificate cannot be created.
     #[error(transparent)]
     Pki(#[from] PkiError),
-    /// What was signed cannot be used.
+    /// The signed certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The control service cannot be called with it.
+    /// The control service cannot be called with the certificate.
     #[error(transparent)]
     Connect(#[from] portico_proto::client::ConnectError),
-    /// No control service answers.
+    /// No control service responds.
     #[error("cannot reach the control service to have the certificate signed: {0}")]
     Unreachable(String),
     /// The control service refuses the request.
     #[error("the control service refuses to sign the certificate: {0}")]
     Refused(String),
-    /// The control service has no CA for it.
+    /// The control service has no CA for this kind of certificate.
     #[error("the control service refuses to sign the certificate: {0}")]
     NoAuthority(String),
 }
 
 impl CertificateError {
-    /// Error of a call that did not return a certificate.
+    /// Converts the status of a call that did not return a certificate.
     fn unsigned(status: &Status) -> Self {
         let reason = CallReason(status).to_string();
         match status.code() {
@@ -60,21 +60,21 @@ impl CertificateError {
     }
 }
 
-/// Two thirds of its life have passed.
+/// True if two thirds of the validity have passed.
 fn is_due(pair: &CertPair) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     pair.info().needs_renewal(i64::try_from(now).unwrap_or(i64::MAX))
 }
 
-/// Who signs a certificate that the facade makes itself.
+/// Issuer of certificates that the facade signs itself until a control service signs one.
 const SELF_MADE_CA: &str = "portico-facade-ca";
 
-/// Whether neither a control service nor a facade has made it: such a pair is used as it is and never overwritten.
+/// True if neither a control service nor a facade issued the certificate. Such a pair is used as it is and never overwritten.
 fn is_foreign(info: &CertInfo) -> bool {
     ![INTERNAL_CA, FRONT_PROXY_CA, SELF_MADE_CA].contains(&info.issuer.as_str())
 }
 
-/// A pair on disk that is signed anew when it is due.
+/// Certificate and key on disk, renewed when due.
 struct Files {
     dir: PathBuf,
     name: &'static str,
@@ -89,10 +89,10 @@ impl Files {
         PairFiles::new(&self.dir, self.name)
     }
 
-    /// The pair, if there is one. One of ours that cannot be used is none.
+    /// Reads the pair. `None` if there is none, or if it was issued by a control service or a facade and cannot be used.
     ///
     /// # Errors
-    /// What is there is somebody else's, and no whole pair.
+    /// The pair is foreign ([`is_foreign`]) and cannot be used.
     fn read(&self) -> Result<Option<(PemPair, CertPair)>, CertificateError> {
         let Some(pem) = self.pair().read()? else { return Ok(None) };
         match pem.cert_pair(self.name) {
@@ -105,7 +105,7 @@ impl Files {
         }
     }
 
-    /// A new key, certified and stored.
+    /// Creates a key, has it certified and stores both.
     async fn sign(
         &self,
         control: &ControlServices,

@@ -1,7 +1,7 @@
-//! From entries of the control service to what is in force: routes, served APIs, policy, the issuer; and the checks.
+//! Builds the active configuration from entries of the control service: routes, served APIs, policy, issuer; and health checks.
 //!
-//! One writer at a time; readers see what is in force before or after a change, never within. It must not know how entries
-//! arrive (the stream, or the disk).
+//! There is one writer at a time; readers see the state before or after a change. Does not depend on the source of entries
+//! (the stream or the disk).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,31 +30,31 @@ use crate::issuer::{self, Issuer};
 use crate::mux::MuxError;
 use crate::route_table::RouteTable;
 
-/// An entry that is not in force, and why: reported to the control service.
+/// An entry that was not applied, and the reason, as reported to the control service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// `kind/key`
     pub key: String,
-    /// For people.
+    /// Human-readable reason.
     pub reason: String,
 }
 
-/// See the module.
+/// Holder of the active configuration and of the entries that it is built from.
 pub struct Configuration {
-    /// What requests are answered by.
+    /// Active configuration, which requests are served with.
     pub current: Current,
-    /// Where the control service's checks appear.
+    /// Receives the checks of the control service.
     pub health: Health,
-    /// Given when the first configuration is in force.
+    /// Signaled when the first configuration is active.
     pub synced: Signal,
     base: RouteTable,
-    /// `--authorization-mode`, until the control service says who decides.
+    /// `--authorization-mode`, used until the control service sends its modes.
     modes: Vec<Mode>,
-    /// Receives schemas and levels, where requests are queued.
+    /// Receives flow schemas and priority levels, if requests queue.
     flow: Option<Dispatcher>,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
-    /// The revision up to which roles and bindings are in force.
+    /// Revision up to which roles and bindings are active.
     policy: watch::Sender<i64>,
 }
 
@@ -64,16 +64,16 @@ type Key = (PayloadKind, String);
 struct Held {
     version: Option<Version>,
     entries: BTreeMap<Key, Arc<Entry>>,
-    /// What routes to the same backend share.
+    /// Backends, shared between routes that have the same one.
     backends: Pool<Backend>,
-    /// The check that says in `/readyz?verbose` that the configuration is stale.
+    /// Name of the check that reports in `/readyz?verbose` that the configuration is stale.
     stale: Option<String>,
-    /// The one that says which control service is in use.
+    /// Name of the check that reports the control service in use.
     in_use: Option<String>,
 }
 
 impl Held {
-    /// True if these entries are the ones in force, at an earlier or the same revision of the same life of the store.
+    /// True if these entries equal the active ones and their revision is not older, within the same epoch of the store.
     fn is_unchanged(&self, version: &Version, entries: &[Entry]) -> bool {
         let is_same_life = self.version.as_ref().is_some_and(|held| {
             (&held.store_id, &held.epoch) == (&version.store_id, &version.epoch)
@@ -86,7 +86,7 @@ impl Held {
             && entries.iter().map(key).collect::<BTreeSet<_>>().len() == self.entries.len()
     }
 
-    /// The text of a setting.
+    /// Returns the text of a setting.
     fn setting(&self, name: &str) -> Option<&str> {
         match &self.entries.get(&(PayloadKind::Setting, name.to_owned()))?.payload {
             Some(Payload::Setting(text)) => Some(text),
@@ -94,8 +94,8 @@ impl Held {
         }
     }
 
-    /// Who decides, as the control service says; these while it does not say. A mode that is not known here is the control
-    /// service's to decide by.
+    /// Authorization modes that the control service reports, or `own` if it reports none. An unknown mode is treated as
+    /// `Webhook`, so that the control service decides.
     fn modes(&self, own: &[Mode]) -> Vec<Mode> {
         let modes = self.setting(setting::AUTHORIZATION_MODES);
         let mode = |name| Mode::of_name(name).unwrap_or(Mode::Webhook);
@@ -104,7 +104,7 @@ impl Held {
 }
 
 impl Configuration {
-    /// Nothing but the built-in endpoints of `base`, and callers whom nobody knows.
+    /// Creates a configuration with the built-in endpoints of `base_routes` and without authenticators.
     #[must_use]
     pub fn new(base: RouteTable, modes: Vec<Mode>, health: Health, synced: Signal) -> Self {
         let mut first = InForce { routes: Arc::new(base.clone()), ..InForce::default() };
@@ -122,7 +122,7 @@ impl Configuration {
         }
     }
 
-    /// The same, which passes schemas and levels to `flow`.
+    /// Passes schemas and levels to `flow`.
     #[must_use]
     pub fn with_flow(self, flow: Dispatcher) -> Self {
         let mut next = self.next();
@@ -131,7 +131,7 @@ impl Configuration {
         Self { flow: Some(flow), ..self }
     }
 
-    /// Knows callers by these from now on, besides by the issuer's keys.
+    /// Replaces the authenticators; the issuer's keys stay in use.
     pub fn set_authenticators(&self, authenticators: AuthenticatorChain) {
         let _held = self.held.lock();
         let mut next = self.next();
@@ -139,43 +139,43 @@ impl Configuration {
         self.current.store(Arc::new(next));
     }
 
-    /// A copy of what is in force, to be changed by whoever holds the lock.
+    /// Returns a copy of the active configuration, to change under the lock.
     fn next(&self) -> InForce {
         InForce::clone(&self.current.load())
     }
 
-    /// The version in force.
+    /// Version of the active configuration.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         self.held.lock().version.clone()
     }
 
-    /// Everything in force, for the disk.
+    /// Version and entries of the active configuration, for the disk.
     #[must_use]
     pub fn snapshot(&self) -> Option<(Version, Vec<Arc<Entry>>)> {
         let held = self.held.lock();
         Some((held.version.clone()?, held.entries.values().cloned().collect()))
     }
 
-    /// Counts up with every change of entries (not with versions alone).
+    /// Subscribes to a counter that increases with every change of entries (not of the version alone).
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Waits until roles and bindings are in force as they were at this revision. Cancel safe.
+    /// Waits until roles and bindings of this revision are active. Cancel safe.
     pub async fn policy_at(&self, revision: i64) {
-        // The sender is here: it is not gone.
+        // The sender lives as long as `self`.
         let _ = self.policy.subscribe().wait_for(|known| *known >= revision).await;
     }
 
-    /// CA bundles that routes name and that are not here.
+    /// Hashes of CA bundles that routes name and that are not loaded.
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
         self.current.load().routes.missing_bundles()
     }
 
-    /// Replaces the configuration in force. An equal one costs only the comparison.
+    /// Replaces the active configuration. An equal one costs only the comparison.
     pub fn replace(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
         let mut held = self.held.lock();
         if held.is_unchanged(&version, &entries) {
@@ -190,7 +190,7 @@ impl Configuration {
         let mut facts = Vec::new();
         for mut entry in in_order(entries) {
             if entry.payload.is_none() {
-                // In a snapshot what is gone, or refused, is not there.
+                // Snapshots do not contain removed or refused entries.
                 continue;
             }
             share(&mut entry, &mut held.backends);
@@ -206,7 +206,7 @@ impl Configuration {
             facts.extend(fact_of(&entry));
             held.entries.insert((entry.kind, entry.key.clone()), Arc::new(entry));
         }
-        // Its own revision, which may be older than what was known of another epoch.
+        // The snapshot's own revision, which can be lower than that of another epoch.
         let policy_revision = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
         let mut next = self.next();
         next.set_policy(changed_policy(Policy::default(), facts), &held.modes(&self.modes));
@@ -226,7 +226,7 @@ impl Configuration {
         refused
     }
 
-    /// Puts changes in force. An entry that cannot be used leaves the one under its key as it is.
+    /// Applies changes. An invalid entry is refused; the previous entry under its key stays active.
     pub fn change(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
         let mut held = self.held.lock();
         let mut next = self.next();
@@ -276,7 +276,7 @@ impl Configuration {
             self.follow_stored_objects(&held);
         }
         self.current.store(Arc::new(next));
-        // What they say is in force by then.
+        // The routes and policy that the checks report are active now.
         for (name, check) in checks {
             match check {
                 Some(check) => self.health.set_remote(check),
@@ -293,7 +293,7 @@ impl Configuration {
         refused
     }
 
-    /// A CA bundle that came later than the routes that name it.
+    /// Adds a CA bundle that arrived later than the routes that name it.
     pub fn bundle_came(&self, hash: &str, pem: Bytes) {
         let _held = self.held.lock();
         let mut next = self.next();
@@ -303,17 +303,17 @@ impl Configuration {
         self.current.store(Arc::new(next));
     }
 
-    /// Documents that entries name have come: what is on disk is out of date.
+    /// Notifies subscribers that documents were fetched, so that the saved state is written again.
     pub fn documents_came(&self) {
         self.changed.send_modify(|n| *n += 1);
     }
 
-    /// Revisions passed that concern nobody here.
+    /// Advances the version without a change of entries.
     pub fn progress(&self, version: Version) {
         self.held.lock().version = Some(version);
     }
 
-    /// Says in `/readyz?verbose` that the configuration in force is not current.
+    /// Reports in `/readyz?verbose` that the active configuration is stale.
     pub fn mark_stale(&self) {
         let mut held = self.held.lock();
         let Some(Version { store_id, revision, .. }) = &held.version else { return };
@@ -326,7 +326,7 @@ impl Configuration {
         self.health.set_remote(informational(name));
     }
 
-    /// Shows in `/readyz?verbose` which control service is in use.
+    /// Reports the control service in use in `/readyz?verbose`.
     pub fn show_in_use(&self, described: &str) {
         let mut held = self.held.lock();
         let name = format!("control-service: {described}");
@@ -336,14 +336,14 @@ impl Configuration {
         self.health.set_remote(informational(name));
     }
 
-    /// Takes that back.
+    /// Removes the report of [`Self::mark_stale`].
     pub fn mark_live(&self) {
         if let Some(name) = self.held.lock().stale.take() {
             self.health.remove_remote(&name);
         }
     }
 
-    /// All schemas and levels together: they depend on each other.
+    /// Digests all schemas and levels together, because they depend on each other.
     fn follow_flow_control(&self, next: &mut InForce, held: &Held) {
         let Some(flow) = &self.flow else { return };
         let (mut schemas, mut levels) = (Vec::new(), Vec::new());
@@ -359,7 +359,7 @@ impl Configuration {
         next.flow = Arc::new(flow.digest(&schemas, &levels));
     }
 
-    /// How many objects are stored: lists are estimated by that.
+    /// Passes the numbers of stored objects to the dispatcher, which estimates the cost of lists by them.
     fn follow_stored_objects(&self, held: &Held) {
         let Some(flow) = &self.flow else { return };
         let stored = held.entries.iter().filter_map(|((_, key), entry)| match &entry.payload {
@@ -375,8 +375,8 @@ impl Configuration {
     }
 }
 
-/// What all facades share besides routes: the issuer's keys, the CA of signers, the release that is shown, and where clients
-/// inside reach the API.
+/// Applies settings that all facades share: the issuer's keys, the CA of certificate requests, the release to report, and the
+/// addresses of peers.
 fn follow_settings(next: &mut InForce, held: &Held) {
     next.set_issuer(Issuer::of(held.entries.values(), &next.issuer));
     next.set_signing_ca(held.setting(setting::SIGNING_CA));
@@ -387,7 +387,7 @@ fn follow_settings(next: &mut InForce, held: &Held) {
     next.apis = next.apis.with_address_rule(rule);
 }
 
-/// None of those that are not understood.
+/// Parses the addresses of peers; invalid ones are ignored.
 fn peers_of(text: Option<&str>) -> PeerAddresses {
     let parsed = text.map(str::parse::<PeerAddresses>).transpose();
     parsed
@@ -412,13 +412,13 @@ fn changed_policy(mut policy: Policy, facts: Vec<Statement>) -> Policy {
     policy
 }
 
-/// CA bundles first, so that routes find theirs; otherwise as they came.
+/// Sorts CA bundles first, so that routes find them; other entries keep their order.
 fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|e| e.kind != PayloadKind::TrustBundle);
     entries
 }
 
-/// A route takes the backend that others hold, if theirs is the same.
+/// Replaces the backend of a route by an equal one of another route.
 fn share(entry: &mut Entry, backends: &mut Pool<Backend>) {
     if let Some(Payload::Route(route)) = &mut entry.payload
         && let Some(route) = Arc::get_mut(route)
@@ -432,7 +432,7 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
         (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
         (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
-        // What the route table does not show.
+        // Not part of the route table.
         (Some(_), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),
         (None, PayloadKind::Served) => table.remove_served(&entry.key),
@@ -442,12 +442,12 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
     Ok(())
 }
 
-/// Whether the route table shows entries of this kind.
+/// True if entries of this kind are part of the route table.
 fn in_table(kind: PayloadKind) -> bool {
     matches!(kind, PayloadKind::Route | PayloadKind::Served | PayloadKind::TrustBundle)
 }
 
-/// What a role or binding says, and since when.
+/// Content of a role or binding, and its revision.
 struct Statement {
     key: rbac::Key,
     revision: i64,
@@ -462,7 +462,7 @@ fn fact_of(entry: &Entry) -> Option<Statement> {
         Some(Payload::Rbac(fact)) => Some(Fact::clone(fact)),
         _ => None,
     };
-    // Keys have been checked where entries are decoded.
+    // Decoding has validated the keys.
     Some(Statement { key: entry.key.parse().ok()?, revision: entry.revision, fact })
 }
 
@@ -477,7 +477,7 @@ fn change_of(entry: &Entry) -> Option<Change> {
     }
 }
 
-/// A check that never fails; its name carries the information.
+/// Creates a check that never fails; its name carries the information.
 fn informational(name: String) -> RemoteCheck {
     RemoteCheck { name, endpoints: vec![Endpoint::Readyz], failure: None, warning: None }
 }

@@ -1,4 +1,4 @@
-//! A client's connection, as requests that come over it know it, and its limits.
+//! A client connection as seen by its requests, and its limits.
 
 mod activity;
 mod exchange;
@@ -27,45 +27,45 @@ use tokio::sync::Notify;
 /// Limit (Console): GOAWAY, as after any other response to an anonymous caller.
 const MAX_PAGE_PARTS: usize = 100;
 
-/// Of a response: its client does not see it. The stream is reset, or the HTTP/1 connection closed, in its place.
+/// Extension of a response that is not sent: the stream is reset, or the HTTP/1 connection closed, instead.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection closes without a response")]
 pub struct Unanswered;
 
-/// What layers and handlers may know about the connection of a request.
+/// Connection of a request, as seen by layers and handlers.
 #[derive(Debug)]
 pub struct Connection {
     /// The client's address.
     pub peer: SocketAddr,
-    /// The same, as backends read it.
+    /// Address of the client in the form that is sent to backends.
     pub client: ClientAddress,
-    /// The certificates that the client presented and holds the key of; nothing is known about their worth.
+    /// Certificates that the client presented, whose key it holds; they are not verified.
     pub chain: Option<PeerChain>,
-    /// What is going on.
+    /// Requests in progress.
     pub activity: Arc<Activity>,
-    /// The response under way in HTTP/1; in HTTP/2 each stream has its own.
+    /// The HTTP/1 response in progress; in HTTP/2 each stream has its own exchange.
     own_exchange: Arc<Exchange>,
-    /// The user of the connection's first proxied request, and as whom backends know them.
+    /// User of the first proxied request of the connection, and the user's identity headers for backends.
     identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
     go_away: Notify,
-    /// A request over it was authenticated.
+    /// True if a request of the connection was authenticated as a user other than anonymous.
     is_known: AtomicBool,
     /// True if the connection must be closed to make room for a new one.
     is_closing: AtomicBool,
     close: Notify,
-    /// How much of the console's page was sent to somebody unknown.
+    /// Number of parts of the console page sent to anonymous callers.
     page_parts: AtomicUsize,
 }
 
 impl Connection {
-    /// Of an accepted connection.
+    /// Creates the state of an accepted connection.
     #[must_use]
     pub fn new(peer: &PeerInfo) -> Self {
         let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain));
         Self { chain, ..Self::plain(peer.addr) }
     }
 
-    /// A connection without certificates.
+    /// Creates the state of a connection without client certificates.
     #[must_use]
     pub fn plain(peer: SocketAddr) -> Self {
         Self {
@@ -83,22 +83,22 @@ impl Connection {
         }
     }
 
-    /// A user as backends know them. Of most connections all requests are one user's: theirs are made once.
+    /// Returns the identity headers of a user for backends. Most connections have one user, whose headers are built once.
     #[must_use]
     pub fn identity(&self, user: &Arc<UserInfo>) -> Arc<Identity> {
         let make = || Arc::new(Identity::new(user));
         let (first, identity) = self.identity.get_or_init(|| (user.clone(), make()));
-        // Compared as pointers first: a user known by a certificate is the same one each time.
+        // `Arc`s are compared as pointers first: a user authenticated by certificate is the same `Arc` for each request.
         if first == user { identity.clone() } else { make() }
     }
 
-    /// The response under way in HTTP/1.
+    /// Returns the HTTP/1 exchange.
     #[must_use]
     pub fn own_exchange(&self) -> &Arc<Exchange> {
         &self.own_exchange
     }
 
-    /// The response under way of the request in whose task this is called.
+    /// Returns the exchange of the request in whose task this is called.
     #[must_use]
     pub fn exchange(&self) -> Arc<Exchange> {
         exchange::of_task().unwrap_or_else(|| self.own_exchange.clone())
@@ -109,41 +109,41 @@ impl Connection {
         self.go_away.notified().await;
     }
 
-    /// No further requests on this connection: GOAWAY.
+    /// Refuses further requests on this connection with GOAWAY.
     pub fn go_away(&self) {
         self.go_away.notify_one();
     }
 
-    /// A request over this connection was authenticated as other than anonymous.
+    /// Records that a request of this connection was authenticated as a user other than anonymous.
     pub fn set_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// True if a request over this connection was authenticated.
+    /// True if a request of this connection was authenticated as a user other than anonymous.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// True if no request is under way and the connection is not about to be closed.
+    /// True if no request is in progress and the connection is not about to be closed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         !self.activity.is_busy() && !self.is_closing()
     }
 
-    /// Closes the connection, unless a request begins first.
+    /// Closes the connection, unless a request starts first.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
         self.close.notify_one();
     }
 
-    /// True after [`Connection::close`] until the connection has ended.
+    /// True from [`Connection::close`] until the connection ends.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Confirms a [`Connection::close`]. Returns false and keeps the connection open if a request has begun since.
+    /// Confirms a [`Connection::close`]. Returns false and keeps the connection open if a request has started since.
     #[must_use]
     pub fn confirm_close(&self) -> bool {
         let is_idle = !self.activity.is_busy();
@@ -156,14 +156,14 @@ impl Connection {
         self.close.notified().await;
     }
 
-    /// Counts one more part of the console's page for somebody unknown. Whether it may be sent without ending the connection, as a browser
-    /// must have them all.
+    /// Counts one more part of the console page for an anonymous caller. Returns true if the part may be sent without ending the
+    /// connection: a browser must load all parts.
     #[must_use]
     pub fn takes_page_part(&self) -> bool {
         self.page_parts.fetch_add(1, Ordering::Relaxed) < MAX_PAGE_PARTS
     }
 
-    /// The connection ends after this response: by GOAWAY, or by `Connection: close`.
+    /// Ends the connection after this response, with GOAWAY or `Connection: close`.
     pub fn close_after<B>(&self, http2: bool, response: &mut Response<B>) {
         if http2 {
             self.go_away();

@@ -1,44 +1,44 @@
-//! Where the console is: the page and its assets, which are the same for everybody, and what it shows of this facade.
+//! Paths of the console: the page and its assets, which are the same for all users, and the data of this facade.
 
 use portico_gostd::url::first_value;
 
-/// The page.
+/// Path of the page.
 pub const PAGE: &str = "/console/";
-/// Below it lies what the page loads.
+/// Prefix of the assets of the page.
 pub const ASSETS: &str = "/console/assets/";
-/// Prefix of this facade's own state.
+/// Prefix of data about this facade.
 pub const DATA: &str = "/console/data/";
 
-/// Whether a path is that of the page, or leads to it, or is of something that it loads.
+/// True if the path is that of the page, redirects to it, or belongs to one of its assets.
 #[must_use]
 pub fn is_page(path: &str) -> bool {
     path == PAGE || path == PAGE.trim_end_matches('/') || path.starts_with(ASSETS)
 }
 
-/// True if the query of a path below [`DATA`] asks for a stream that goes on until the client ends it.
+/// True if the query of a path below [`DATA`] requests a stream that ends only when the client disconnects.
 #[must_use]
 pub fn is_watch(query: &str) -> bool {
     matches!(first_value(query, "watch").as_deref(), Some("true" | "1"))
 }
 
-/// A method of the control service that asks itself what somebody may of what its message names: nobody else can know.
+/// Method of the control service that authorizes its caller itself, because the message names the objects that are read.
 pub const STATES: &str = "/grpc/portico.history.v1.History/States";
-/// As [`STATES`].
+/// Method with its own authorization, like [`HISTORY_STATES`].
 pub const PAST: &str = "/grpc/portico.history.v1.History/List";
-/// As [`STATES`].
+/// Method with its own authorization, like [`HISTORY_STATES`].
 pub const RESTORE: &str = "/grpc/portico.history.v1.History/Restore";
 
-/// Whether a path is one of which the control service itself decides who may.
+/// True if the control service itself authorizes requests for this path.
 #[must_use]
 pub fn is_decided_behind(path: &str) -> bool {
     matches!(path, STATES | PAST | RESTORE)
 }
 
-/// True if responses to long-running requests for this path are streams that the console follows.
+/// True if responses to long-running requests for this path are streams of the console.
 #[must_use]
 pub fn is_stream(path: &str) -> bool {
     path.starts_with(DATA) || path == WATCH_FACADES
 }
 
-/// A method of the control service whose answer goes on until somebody ends it.
+/// Method of the control service whose response is a stream that ends only when the client disconnects.
 pub const WATCH_FACADES: &str = "/grpc/portico.config.v1.Config/WatchFacades";

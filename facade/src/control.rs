@@ -1,8 +1,8 @@
-//! The client of the Config stream: snapshots, deltas, acknowledgements, and the hints that facades give.
+//! Client of the configuration stream: snapshots, changes, acknowledgements, and observations of backends.
 //!
-//! A lost stream leaves everything as it is and is tried again: with another control service at once where there is one, else
-//! with jittered back-off. What another one shows replaces what is in force as a whole, and only once it is not older. It must
-//! not know what entries mean; [`crate::configuration`] puts them in force.
+//! If the stream is lost, the configuration stays active and the client reconnects: to another control service at once if
+//! there is one, otherwise with jittered backoff. The snapshot of another control service replaces the configuration as a whole,
+//! and only when it is not older. Does not depend on the meaning of entries; [`crate::configuration`] applies them.
 
 mod acks;
 mod ask;
@@ -46,7 +46,7 @@ pub use json_calls::{CallError, JsonAnswer, JsonCalls, JsonMethod};
 ///
 /// Limit (Facades and control services): an acknowledgement is skipped; reports wait.
 const OUTBOX: usize = 64;
-/// How often own experience of backends is looked at.
+/// Interval between reports of observations of backends.
 const OBSERVE: Duration = Duration::from_secs(1);
 /// Size of a document from the control service.
 ///
@@ -56,12 +56,12 @@ const MAX_DOCUMENT: usize = 64 << 20;
 ///
 /// Limit (Facades and control services): the facade reconnects.
 const MISSED_HEARTBEATS: u32 = 10;
-/// How long a stream may take to open.
+/// Timeout for opening a stream.
 const OPEN: Duration = Duration::from_secs(30);
-/// Reconnecting: soon, because every change waits for it.
+/// Backoff between connection attempts. It starts short, because every change waits for the connection.
 const RECONNECT: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(2), 2.0, 0.5);
 
-/// Why a stream ended.
+/// Reason for the end of a stream.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
     #[error("{}", CallReason(.0))]
@@ -78,28 +78,29 @@ enum Lost {
     Foreign(String),
 }
 
-/// See the module.
+/// Client of the configuration stream.
 pub struct Control {
     services: ControlServices,
     configuration: Arc<Configuration>,
     freshness: Arc<Freshness>,
     last_hour: Arc<LastHour>,
-    /// A name for people: host and process.
+    /// Human-readable name of the facade: host and process.
     name: String,
 }
 
-/// What one stream knows.
+/// State of one stream.
 struct Session {
     outbox: mpsc::Sender<StreamRequest>,
     acks: Acks,
-    /// Whose stream it is.
+    /// Control service at the other end of the stream.
     member: Arc<Member>,
     snapshot: Option<Snapshot>,
     observer: Observer,
-    /// Until when loads were reported to it; nothing before the first report.
+    /// Time of the newest load sample that was reported; `None` before the first report.
     reported: Option<i64>,
-    /// When the last message came, and how long none may come; absent while nothing is promised.
+    /// Time of the last message.
     last: Instant,
+    /// Maximum time between two messages; `None` if the control service announces no heartbeats.
     max_silence: Option<Duration>,
 }
 
@@ -113,7 +114,7 @@ impl Session {
 }
 
 impl Control {
-    /// A client that feeds `configuration`.
+    /// Creates a client that applies what it receives to `configuration`.
     #[must_use]
     pub fn new(
         services: ControlServices,
@@ -125,7 +126,7 @@ impl Control {
         Self { services, configuration, freshness, last_hour, name }
     }
 
-    /// Streams for ever.
+    /// Runs streams until canceled.
     pub async fn run(self) {
         let mut backoff = Backoff::new(RECONNECT);
         if self.freshness.known() {
@@ -134,13 +135,13 @@ impl Control {
         loop {
             let member = self.services.current();
             let Err(lost) = self.session(&member, &mut backoff).await;
-            // Until a stream confirms it again: the next control service may be behind.
+            // Stale until a stream confirms the configuration again: the next control service may be behind.
             self.freshness.lost();
             if matches!(lost, Lost::Moved) {
                 tracing::debug!(server = member.name, "leaving the control service for another one");
                 continue;
             }
-            // Whether it is lost altogether is looked after at once.
+            // Check at once whether the control service is lost.
             member.suspect();
             self.configuration.mark_stale();
             let wait = backoff.next_wait();
@@ -202,7 +203,7 @@ impl Control {
                     }
                     member.record_answer();
                     self.take(&mut session, message)?;
-                    // What took long here was no silence there.
+                    // Time spent on handling a message does not count as silence.
                     session.last = Instant::now();
                 }
                 _ = ticks.tick() => {
@@ -269,7 +270,7 @@ impl Control {
         Ok(())
     }
 
-    /// Puts a snapshot in force that is complete and shows nothing older than what is.
+    /// Activates the pending snapshot if it is complete and not older than the active configuration.
     fn replace_if_current(&self, session: &mut Session) {
         let held = self.configuration.version();
         let is_due =
@@ -326,7 +327,7 @@ impl Control {
 }
 
 impl Control {
-    /// Reports this facade's state when there is something new.
+    /// Sends this facade's state if it has changed.
     fn report(&self, session: &mut Session) {
         let Some(report) = self.last_hour.report_since(session.reported) else { return };
         let until = report.loads.last().map_or(session.reported.unwrap_or_default(), |load| load.time);
@@ -337,10 +338,10 @@ impl Control {
     }
 }
 
-/// Fetches one document from the Catalog.
+/// Fetches one document from the Catalog service.
 ///
 /// # Errors
-/// What the control service says, or that the document is larger than 64 MiB.
+/// The message of the control service, or that the document is larger than 64 MiB.
 pub async fn document(services: &ControlServices, hash: String) -> Result<Bytes, String> {
     let fetched = services.call(Repeat::Always, None, |member| fetch(member, hash.clone())).await;
     fetched.map(|(_, document)| document).map_err(|status| CallReason(&status).to_string())
@@ -364,17 +365,17 @@ async fn fetch(member: Arc<Member>, hash: String) -> Result<Bytes, tonic::Status
     Ok(whole.freeze())
 }
 
-/// Entries as bytes, for the disk.
+/// Encodes entries for the disk.
 #[must_use]
 pub fn encode(entries: &[Arc<Entry>]) -> Vec<u8> {
     Entries { version: None, entries: entries.iter().map(|e| pb::Entry::from(&**e)).collect() }
         .encode_to_vec()
 }
 
-/// Entries from the disk; those that this build does not know are left out.
+/// Decodes entries from the disk; entries of unknown kinds are skipped.
 ///
 /// # Errors
-/// When the bytes are no entries.
+/// The bytes are not an encoded list of entries.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Entry>, prost::DecodeError> {
     Ok(converted(Entries::decode(bytes)?.entries).0)
 }
@@ -394,8 +395,8 @@ fn converted(entries: Vec<pb::Entry>) -> (Vec<Entry>, Vec<Refusal>) {
     (good, refused)
 }
 
-/// What takes the place of an entry that is refused: of a role or a binding nothing, for what it granted before may be what
-/// the update takes back. Other entries stay as they are.
+/// Replacement for an entry that is refused: a role or binding is removed, because the update may revoke what the previous
+/// one granted. Other entries stay as they are, and `None` is returned.
 fn revoked(error: &InvalidEntry, key: &str, revision: i64) -> Option<Entry> {
     let of_policy = matches!(error, InvalidEntry::Rbac(_) | InvalidEntry::UnknownPayload(_))
         && key.parse::<rbac::Key>().is_ok();

@@ -1,8 +1,8 @@
-//! The control services that a facade knows: which one is in use, and what becomes of a call when that one is lost.
+//! The control services of a facade: selection of the one in use, and repetition of calls when it is lost.
 //!
-//! All of them serve one store. Reads are sent again to another one until somebody answers, writes only when it is certain
-//! that nobody received them. No answer shows an older state than one before it did: the highest revision that was shown
-//! is remembered, and a control service that is behind it is waited for. It must not know what is asked.
+//! All of them serve one store. Reads are repeated at another control service until one responds; writes are repeated only if
+//! certainly no control service received them. No response shows an older state than an earlier one did: the facade remembers the
+//! highest revision that was shown, and waits for a control service that is behind it. Does not depend on the kind of call.
 
 mod call_reason;
 mod calls;

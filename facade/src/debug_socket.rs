@@ -1,6 +1,6 @@
-//! `--debug-socket-path`: profiles and the log's level over a Unix socket that asks nobody who they are (`routes.DebugSocket`).
+//! `--debug-socket-path`: profiles and the log level over a Unix socket without authentication (`routes.DebugSocket`).
 //!
-//! Whoever may write to the socket is its owner: it has mode 0600 before it has its name.
+//! Only the owner of the socket can connect: it has mode 0600 before it gets its name.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -21,15 +21,15 @@ use tokio::sync::Semaphore;
 ///
 /// Limit (Serving): further connections wait in the kernel.
 const MAX_CONNECTIONS: usize = 16;
-/// How long a request's head may take to come.
+/// Timeout for a request head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const MODE: u32 = 0o600;
 
-/// The socket's file, which goes when the socket does, unless somebody else has taken its path meanwhile: a server that was
-/// started before this one has ended serves there.
+/// File of the socket. It is removed with the socket, unless another file has taken its path: that of a server that was started
+/// before this one ended.
 struct File {
     path: PathBuf,
-    /// Device and inode, which the file keeps when it is renamed, and no other file gets while the socket is open.
+    /// Device and inode: the file keeps them when it is renamed, and no other file gets them while the socket is open.
     identity: (u64, u64),
 }
 
@@ -43,20 +43,20 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|now| now == self.identity) {
-            // Somebody else may have removed it, and nothing is lost when it stays.
+            // The file may be gone already, and a file that stays does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Of what has this name itself, not of what a link leads to.
+/// Identity of the file itself, not of the target of a symbolic link.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let metadata = std::fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Serves a router at a path until the tasks end. What stands in its way is logged, as upstream does, and the facade serves
-/// without the socket.
+/// Serves a router at a path until the tasks end. Errors are logged, as upstream does, and the facade continues without
+/// the socket.
 pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
     match bind(path) {
         Ok((listener, file)) => {
@@ -71,7 +71,7 @@ pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
     }
 }
 
-/// Takes the place of another socket of this name. Any other file stays.
+/// Binds the socket. Replaces another socket at this path; refuses to replace any other file.
 fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
     if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket"));
@@ -79,7 +79,7 @@ fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
     let mut made = path.as_os_str().to_owned();
     made.push(format!(".{}", std::process::id()));
     let made = PathBuf::from(made);
-    // A process of this number may have left it when it was killed.
+    // A killed process with this ID may have left the file.
     match std::fs::remove_file(&made) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -95,7 +95,7 @@ fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
 async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskSet) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut errors = Backoff::new(Policy::ACCEPT);
-    // It is never closed.
+    // The semaphore is never closed.
     while let Ok(place) = places.clone().acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => {

@@ -1,7 +1,7 @@
-//! The director: one look at one snapshot decides who answers.
+//! The director: selects the handler of a request with one lookup in one snapshot of the routes.
 //!
 //! Delegates in order: the aggregator (its mux: endpoints, groups, routes), the local chain (core server, then API
-//! extensions), not found. It must not know how any of them answers.
+//! extensions), not found. Does not depend on how the handlers produce responses.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -37,45 +37,45 @@ use crate::request::{BeforeMuxComplete, Caller, Request, RequestView, Response};
 use crate::respond;
 use crate::route_table::{RouteTable, Target};
 
-/// Who may answer.
+/// Handlers the director can dispatch to.
 pub struct Delegates {
-    /// Whether the table may still be used.
+    /// Age of the configuration, which must not be too old.
     pub freshness: Arc<Freshness>,
-    /// What the facade answers itself.
+    /// Endpoints of the facade itself.
     pub endpoints: Router,
-    /// Discovery.
+    /// Serves discovery.
     pub catalog: Arc<Catalog>,
-    /// For large documents.
+    /// Renders large documents.
     pub renderer: Renderer,
-    /// To backends.
+    /// Proxy to backends.
     pub proxy: Proxy,
-    /// Other servers behind the same address, where requests may go to them.
+    /// Other servers behind the same address, if requests may be forwarded to them.
     pub peers: Option<Arc<Peers>>,
-    /// To the control service.
+    /// Serves local APIs through the control service.
     pub local: Local,
 }
 
-/// See the module. Clones share everything.
+/// Selects the handler of each request. Clones share everything.
 #[derive(Clone)]
 pub struct Director {
     delegates: Arc<Delegates>,
 }
 
-/// Who answers when the mux has nothing.
+/// Handler of a path that the mux does not contain.
 #[derive(Debug, PartialEq, Eq)]
 enum Delegate {
     Discovery,
     Objects,
-    /// Custom resources, which the control service knows before their discovery is here; what it does not know, either,
-    /// is not found.
+    /// Custom resources. The control service knows them before their discovery is loaded here; resources that it does not know
+    /// are not found.
     Custom,
-    /// A path that the local chain owns and does not know: a Status.
+    /// A path that belongs to the local chain but does not exist: answered with a Status.
     NoRoute,
     NotFound,
 }
 
 impl Delegate {
-    /// For people; an error is a request that ends here.
+    /// Description for a trace; `Err` if the request ends here.
     fn described(&self) -> Result<&'static str, &'static str> {
         match self {
             Self::Discovery => Ok("this facade: discovery"),
@@ -88,7 +88,7 @@ impl Delegate {
 }
 
 impl Director {
-    /// Over these.
+    /// Creates a director for these handlers.
     #[must_use]
     pub fn new(delegates: Delegates) -> Self {
         Self { delegates: Arc::new(delegates) }
@@ -104,7 +104,7 @@ impl Service<Request> for Director {
         Poll::Ready(Ok(()))
     }
 
-    /// A proxied request, of which there may be very many, keeps no room for what other answers need.
+    /// The future of a proxied request, of which there can be very many, does not reserve space for the state of other handlers.
     fn call(&mut self, request: Request) -> Self::Future {
         let this = self.delegates.clone();
         let found = request.in_force().routes.find(&request.info().path).cloned();
@@ -124,7 +124,7 @@ impl Service<Request> for Director {
 }
 
 impl Delegates {
-    /// The server to which a request goes that is not served here.
+    /// Returns the peer that serves the request, if this server does not.
     fn peer(&self, request: &Request) -> Option<Arc<Upstream>> {
         self.peers.as_ref()?.serving(request.info(), request.headers())
     }
@@ -167,7 +167,7 @@ impl Delegates {
         if span.is_recorded() {
             span.set("apiservice", upstream.route().name.clone());
         }
-        // Headers are made when it is called: inside of the span.
+        // Headers are built within the span.
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
         let mut response = span.within(proxied).await;
         if !is_relayed {
@@ -192,7 +192,7 @@ impl Delegates {
     }
 
     async fn builtin(&self, mut request: Request) -> Response {
-        // The router takes the path as it was sent, the mux as it is read.
+        // The router matches the encoded path, the mux the decoded one.
         if request.uri().path().contains('%') {
             *request.uri_mut() = with_path(request.uri(), &request.info().path);
         }
@@ -213,7 +213,7 @@ impl Delegates {
         let early = request.found::<BeforeMuxComplete>().is_some();
         match delegate {
             Delegate::Discovery => self.discovery(&request.into_parts().0).await,
-            // Before all definitions are known nothing is reported as missing.
+            // Until all definitions are loaded, no resource is reported as missing.
             Delegate::Custom if early => respond::not_found(&request),
             Delegate::Objects | Delegate::Custom => self.local.handle(request).await,
             Delegate::NoRoute => respond::status(&request, &Status::no_route()),
@@ -229,7 +229,7 @@ impl Delegates {
     }
 }
 
-/// Upstream's web-service roots of the core server, then what CRDs serve.
+/// Selects a handler in upstream's order: the web-service roots of the core server, then the resources of CRDs.
 fn delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delegate {
     let (group, version, is_resource) = match path {
         ApiPath::Core if routes.is_builtin_group("") => return Delegate::Discovery,
@@ -249,7 +249,7 @@ fn delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delega
     }
 }
 
-/// The same URI with a path that is escaped no more than it must be.
+/// Returns the URI with another path, escaped only as far as necessary.
 fn with_path(uri: &Uri, path: &str) -> Uri {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_');
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -257,7 +257,7 @@ fn with_path(uri: &Uri, path: &str) -> Uri {
     escaped.parse().unwrap_or_else(|_| uri.clone())
 }
 
-/// Notes who would answer; the response where that is not to be asked.
+/// Adds the selected handler to the trace. Returns the response if the request must not be sent to the handler.
 fn walked(walk: &Walk, found: Option<&Target>, request: &Request) -> Option<Response> {
     let info = request.info();
     let delegate = || delegate(&request.in_force().routes, info.api_path(), info.is_resource_request);
@@ -277,7 +277,7 @@ fn walked(walk: &Walk, found: Option<&Target>, request: &Request) -> Option<Resp
     Some(Response::new(Body::empty()))
 }
 
-/// The APIService and its backend.
+/// Describes the APIService and its backend.
 fn proxied_to(route: &Route) -> String {
     let Some(backend) = &route.backend else { return format!("APIService {}", route.name) };
     let service = &backend.service;

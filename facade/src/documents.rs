@@ -1,7 +1,6 @@
-//! Discovery and OpenAPI documents by content hash, as Config entries name them.
+//! Discovery and OpenAPI documents by content hash, which entries of the configuration name.
 //!
-//! Kept here once they have come; one that is missing is fetched when somebody asks. It must not know what is in
-//! them.
+//! Fetched documents are cached; a missing one is fetched on request. Does not depend on the content of documents.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -18,48 +17,48 @@ use tokio::time::timeout;
 
 use crate::configuration::Configuration;
 
-/// A document that is fetched again whenever it is asked for, because the control service is in this process, is kept
-/// nevertheless when it is not larger. Those of OpenAPI are larger.
+/// Maximum size in bytes of documents that are cached even if the control service is in this process, where large ones (those
+/// of OpenAPI) are fetched for each request.
 const SMALL: usize = 16 * 1024;
 
 /// Fetches one document by its hash.
 pub type Fetch = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
 
-/// See the module.
+/// Cache of documents.
 pub struct Documents {
     by_hash: RwLock<HashMap<String, Bytes>>,
     fetch: OnceLock<Fetch>,
-    /// Whether large documents are kept.
+    /// True if large documents are cached.
     keep_all: bool,
 }
 
-/// Bytes that are not what their name says.
+/// Bytes that do not have the hash that names them.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the content of document {0} does not match its hash")]
 pub struct WrongContent(pub String);
 
 impl Documents {
-    /// None yet. With `keep_all`, large ones stay, too: for a facade that must do without its control service.
+    /// Creates an empty cache. If `keep_all`, large documents are cached, so that the facade works without its control service.
     #[must_use]
     pub fn new(keep_all: bool) -> Self {
         Self { by_hash: RwLock::default(), fetch: OnceLock::new(), keep_all }
     }
 
-    /// Says how to fetch what is missing; the first one counts.
+    /// Sets the function that fetches missing documents; only the first call has an effect.
     pub fn fetch_with(&self, fetch: Fetch) {
         let _ = self.fetch.set(fetch);
     }
 
-    /// A document that is here.
+    /// Returns a cached document.
     #[must_use]
     pub fn held(&self, hash: &str) -> Option<Bytes> {
         self.by_hash.read().get(hash).cloned()
     }
 
-    /// Keeps a document.
+    /// Adds a document to the cache.
     ///
     /// # Errors
-    /// [`WrongContent`] when the bytes do not hash to `hash`, unless it names what they are made of.
+    /// [`HashMismatch`] if the bytes do not hash to `hash`, unless `hash` is the hash of the document's source.
     pub fn insert(&self, hash: &str, bytes: Bytes) -> Result<(), WrongContent> {
         if !digest::may_be(hash, &bytes) {
             return Err(WrongContent(hash.to_owned()));
@@ -70,12 +69,12 @@ impl Documents {
         Ok(())
     }
 
-    /// Forgets all documents but these.
+    /// Removes all documents except these.
     pub fn retain(&self, wanted: &BTreeSet<String>) {
         self.by_hash.write().retain(|hash, _| wanted.contains(hash));
     }
 
-    /// All documents that are here.
+    /// Returns all cached documents.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Bytes)> {
         self.by_hash.read().iter().map(|(hash, bytes)| (hash.clone(), bytes.clone())).collect()
@@ -91,7 +90,7 @@ impl Documents {
         Ok(bytes)
     }
 
-    /// Fetches a document that is not here, and keeps it whatever its size; whether it is here then.
+    /// Fetches a missing document and caches it, even if it is large. Returns true if it is cached now.
     async fn bring(&self, hash: &str) -> bool {
         match self.find(hash).await {
             Ok(bytes) => {
@@ -114,16 +113,16 @@ impl DocumentSource for Documents {
     }
 }
 
-/// Changes within this time are looked at together.
+/// Time within which changes are handled together.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Pauses between attempts to fetch missing documents.
+/// Backoff between attempts to fetch missing documents.
 const RETRY: Policy = Policy::new(PAUSE, Duration::from_secs(10), 2.0, 0.5);
-/// Number of documents that are fetched at a time.
+/// Maximum number of documents fetched in parallel.
 const PARALLEL: usize = 8;
 
-/// After each change: fetches CA bundles that routes wait for, forgets documents that nobody names, and fetches what is
-/// missing: all documents where all are kept, else those that every client begins with. What cannot be had is tried again
-/// at growing intervals, and after the next change.
+/// After each change: fetches CA bundles that routes wait for, removes documents that no entry names, and fetches missing
+/// documents: all of them if all are cached, otherwise those that every client reads first. Failed fetches are retried
+/// with backoff and after the next change.
 pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>) {
     let mut changed = configuration.subscribe();
     let mut retry = Backoff::new(RETRY);
@@ -137,10 +136,10 @@ pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>
     }
 }
 
-/// One round; false if something could not be fetched.
+/// Runs one pass. Returns false if a document could not be fetched.
 async fn fetch_all(configuration: &Configuration, documents: &Documents) -> bool {
     let complete = bundles(configuration, documents).await;
-    // A change from here on begins another round.
+    // A change from here on starts another pass.
     tokio::time::sleep(PAUSE).await;
     let apis = Arc::clone(&configuration.current.load().apis);
     let wanted = apis.documents();
@@ -173,7 +172,7 @@ async fn fetch_missing(
     let fetched = futures::stream::iter(missing).map(fetch).buffer_unordered(PARALLEL);
     let outcome = |(complete, came), here| std::future::ready((complete && here, came || here));
     let (complete, came) = fetched.fold((true, false), outcome).await;
-    // What is not kept for times without a control service is not written down.
+    // Documents that are not cached for times without a control service are not saved.
     if came && documents.keep_all {
         configuration.documents_came();
     }

@@ -1,6 +1,7 @@
-//! What the facade itself answers: index, version, health, metrics, debug, discovery and OpenAPI.
+//! Endpoints of the facade itself: index, version, health, metrics, debug, discovery and OpenAPI.
 //!
-//! One file of axum handlers each; this one is the table of their paths (upstream 4 and 5). It must not know routing order.
+//! Each file has axum handlers; this one has the table of paths (upstream sections 4 and 5). Does not depend on
+//! the routing order.
 
 mod catalog;
 mod chosen;
@@ -51,28 +52,28 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// A whole path.
+    /// Creates an endpoint for an exact path.
     fn at(path: &str, listing: Listing, handler: Handler) -> Self {
         let place = BuiltinPath { path: path.to_owned(), prefix: false, listing, answers_when_stale: false };
         Self { place, handler }
     }
 
-    /// Everything below a path that ends in a slash.
+    /// Creates an endpoint for everything below a path that ends in a slash.
     fn below(path: &str, listing: Listing, handler: Handler) -> Self {
         let mut endpoint = Self::at(path, listing, handler);
         endpoint.place.prefix = true;
         endpoint
     }
 
-    /// It answers although the configuration is too old: fail-static has an end, past it only health does, and what says
-    /// why.
+    /// Serves the endpoint even if the configuration is too old: after the maximum fail-static age, only health and endpoints
+    /// that explain the state are served.
     fn when_stale(mut self) -> Self {
         self.place.answers_when_stale = true;
         self
     }
 }
 
-/// The console, what it shows of this facade, and what it asks of the control service.
+/// Endpoints of the console, of its data about this facade, and of the methods of the control service that it calls.
 fn console_endpoints() -> Vec<Endpoint> {
     let mut all = vec![
         Endpoint::at("/console", Unlisted, any(console::redirect)).when_stale(),
@@ -86,7 +87,7 @@ fn console_endpoints() -> Vec<Endpoint> {
     all
 }
 
-/// Every built-in path.
+/// All built-in endpoints.
 fn endpoints(chosen: &Chosen) -> Vec<Endpoint> {
     let Chosen { profiling, console, zpages, test_faults } = chosen;
     let mut all = vec![
@@ -117,7 +118,7 @@ fn endpoints(chosen: &Chosen) -> Vec<Endpoint> {
         let root = format!("/{}", endpoint.name());
         let every = any(move |state, request| health::all(endpoint, state, request));
         let one = any(move |state, request| health::one(endpoint, state, request));
-        // The index takes the names of the checks from the checks: some come and go.
+        // The index reads the names of checks from the health registry, because checks come and go.
         all.push(Endpoint::at(&root, Listed, every).when_stale());
         all.push(Endpoint::below(&format!("{root}/"), Unlisted, one).when_stale());
     }
@@ -148,13 +149,13 @@ fn endpoints(chosen: &Chosen) -> Vec<Endpoint> {
     all
 }
 
-/// Where the built-in endpoints lie.
+/// Paths of the built-in endpoints.
 #[must_use]
 pub fn paths(chosen: &Chosen) -> Vec<BuiltinPath> {
     endpoints(chosen).into_iter().map(|endpoint| endpoint.place).collect()
 }
 
-/// The handlers at their paths.
+/// Router of the built-in endpoints.
 pub fn router(state: Endpoints) -> Router {
     let mut router = Router::new();
     for Endpoint { place, handler } in endpoints(&state.chosen) {
@@ -166,7 +167,7 @@ pub fn router(state: Endpoints) -> Router {
     router.fallback(not_found).with_state(Arc::new(state))
 }
 
-/// What the debug socket serves: profiles and flags.
+/// Router of the debug socket: profiles and flags.
 pub fn debug_router(telemetry: Option<Telemetry>) -> Router {
     let verbosity =
         any(move |request| async move { flags::set_verbosity(telemetry.as_ref(), request).await });
@@ -185,7 +186,7 @@ async fn not_found(request: axum::extract::Request) -> Response {
     respond::not_found(&request)
 }
 
-/// Converts a router's response. A body of known length that is there already stays whole.
+/// Converts a router's response. A body of known length that is in memory stays complete.
 pub fn from_axum(answer: Result<axum::response::Response, Infallible>) -> Response {
     let Ok(response) = answer;
     response.map(|mut body| {

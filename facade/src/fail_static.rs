@@ -1,8 +1,8 @@
-//! Fail-static: the configuration and its documents on disk, so that a facade starts without its control service.
+//! Fail-static: saves the configuration and its documents to disk, so that a facade can start without its control service.
 //!
-//! One file, replaced whole, that says itself when it was known to be current, and a small one beside it that moves that time
-//! on. What the file system says of their times does not count: a restored copy must not look new. Never objects, Secrets or
-//! keys. It must not know what entries mean.
+//! One file, replaced as a whole, contains the time at which it was known to be current; a small file next to it, the mark,
+//! advances that time. File system times are not used: a restored copy must not look new. Objects, Secrets and keys are never
+//! saved. Does not depend on the meaning of entries.
 
 mod file;
 
@@ -21,33 +21,33 @@ use crate::control;
 use crate::documents::Documents;
 use crate::freshness::Freshness;
 
-/// The folder within the data folder.
+/// Folder within the data folder.
 pub const FOLDER: &str = "facade-state";
 const FILE: &str = "state";
 const MARK_FILE: &str = "current";
-/// How far in the future a state may have been current: clocks differ.
+/// Maximum time by which a state may be dated in the future, because clocks differ.
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
-/// Changes within this time are written together.
+/// Time within which changes are written together.
 const DEBOUNCE: Duration = Duration::from_secs(1);
-/// How often a live configuration that does not change is marked as current.
+/// Interval between marks of a live configuration that does not change.
 const MARK: Duration = Duration::from_secs(60);
-/// Waits between attempts to write a state that could not be written.
+/// Backoff between attempts to write a state after a failure.
 const RETRY: Policy = Policy::new(Duration::from_secs(1), MARK, 2.0, 0.5);
 
-/// See the module.
+/// Saves and loads the configuration.
 pub struct FailStatic {
     path: PathBuf,
     store_id: Option<String>,
 }
 
 impl FailStatic {
-    /// Keeps the state below this data folder; states of other stores than `store_id`, where it is known, are refused.
+    /// Stores the state below this data folder. If `store_id` is known, states of other stores are refused.
     #[must_use]
     pub fn new(data_dir: &Path, store_id: Option<String>) -> Self {
         Self { path: data_dir.join(FOLDER).join(FILE), store_id }
     }
 
-    /// Puts the state on disk in force, when there is one and it can be used.
+    /// Activates the saved state, if it exists and is valid.
     pub fn load(&self, configuration: &Configuration, documents: &Documents, freshness: &Freshness) {
         match self.read() {
             Ok(None) => tracing::debug!("no configuration is saved"),
@@ -75,7 +75,7 @@ impl FailStatic {
         Ok(Some((state, at)))
     }
 
-    /// As the mark says, where there is one that can be read.
+    /// Time at which the state was known to be current, from the mark if it is readable.
     fn current_at(&self, state: &SavedState) -> i64 {
         let mark = std::fs::read(self.mark_path()).ok();
         let mark = mark.and_then(|bytes| serde_json::from_slice::<Mark>(&bytes).ok());
@@ -112,8 +112,8 @@ impl FailStatic {
         tracing::info!(revision, age_seconds, "serving the state on disk until the control service responds");
     }
 
-    /// Writes each change, and marks the state on the disk as current while it is in force. A failed write is logged and tried
-    /// again; until it succeeds nothing is marked, so that the old state on the disk does not look current.
+    /// Saves each change, and marks the saved state as current while it is active. After a failed write, which is logged and
+    /// retried, nothing is marked until a write succeeds, so that the old state on disk does not look current.
     pub async fn keep(
         self,
         configuration: Arc<Configuration>,
@@ -123,7 +123,7 @@ impl FailStatic {
         let mut changed = configuration.subscribe();
         let this = Arc::new(self);
         let mut retries = Backoff::new(RETRY);
-        // The mark of the content on the disk; `None` if other content is in force.
+        // Mark of the content on disk; `None` if other content is active.
         let mut written: Option<Mark> = None;
         loop {
             let wait = if written.is_some() { MARK } else { retries.next_wait() };
@@ -149,7 +149,7 @@ impl FailStatic {
         }
     }
 
-    /// Writes the state in force if it came from the stream; returns its mark, or `None` if it was not written.
+    /// Saves the active state if it came from the stream. Returns its mark, or `None` if it was not saved.
     async fn save(
         self: &Arc<Self>,
         configuration: &Configuration,
@@ -157,7 +157,7 @@ impl FailStatic {
         freshness: &Freshness,
     ) -> Option<Mark> {
         if freshness.stale_for().is_some() {
-            // What came from the disk is there already, with its own age.
+            // A state that was loaded from disk is saved already, with its own age.
             return None;
         }
         let (version, entries) = configuration.snapshot()?;
@@ -204,7 +204,7 @@ impl FailStatic {
     }
 }
 
-/// When what is in force was last confirmed, in Unix seconds.
+/// Time of the last confirmation of the active configuration, in Unix seconds.
 fn current(freshness: &Freshness) -> i64 {
     let age = freshness.age().unwrap_or_default();
     let at = SystemTime::now().checked_sub(age).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -212,7 +212,7 @@ fn current(freshness: &Freshness) -> i64 {
 }
 
 fn seconds(unix: i64) -> Duration {
-    // So far that no clock shows it, and near enough to be added to.
+    // Far beyond any clock, and small enough to be added to a `SystemTime`.
     const MAX_SECONDS: u64 = 1 << 40;
     Duration::from_secs(u64::try_from(unix).unwrap_or(0).min(MAX_SECONDS))
 }

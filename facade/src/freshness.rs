@@ -1,18 +1,18 @@
-//! Freshness of the configuration: live, stale since a moment, or too old to be used; and the time of the last confirmation.
+//! Freshness of the configuration: live, stale, or too old to be used; and the time of the last confirmation.
 //!
-//! It must not know where the configuration comes from.
+//! Does not depend on the source of the configuration.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Clock time is used, because a state from disk was written by another process.
+/// Age of the configuration. Wall-clock time is used, because a saved state was written by another process.
 #[derive(Debug)]
 pub struct Freshness {
-    /// Unix seconds at which the configuration was last known to be current; [`LIVE`] while it is; [`NEVER`] before the first.
+    /// Unix seconds at which the configuration was last known to be current; [`LIVE`] while it is, [`NEVER`] if there is none.
     current_at: AtomicI64,
     max_age: Duration,
     begin: Instant,
-    /// Milliseconds plus one after `begin` at which a control service last confirmed the configuration; 0 for never.
+    /// Milliseconds plus one after `start` at which a control service last confirmed the configuration; 0 for never.
     confirmed_at: AtomicU64,
 }
 
@@ -20,7 +20,7 @@ const LIVE: i64 = i64::MAX;
 const NEVER: i64 = i64::MIN;
 
 impl Freshness {
-    /// Nothing is known yet. `max_age` is `--fail-static-max-age`.
+    /// Starts without a configuration. `max_age` is `--fail-static-max-age`.
     #[must_use]
     pub fn new(max_age: Duration) -> Self {
         Self {
@@ -31,31 +31,31 @@ impl Freshness {
         }
     }
 
-    /// The stream is up to date.
+    /// Records that the stream is up to date.
     pub fn live(&self) {
         self.current_at.store(LIVE, Ordering::Release);
     }
 
-    /// Notes that a control service has confirmed the configuration in force as its newest.
+    /// Records that a control service has confirmed the active configuration as its newest.
     pub fn confirm(&self) {
         self.confirmed_at.store(self.millis().saturating_add(1), Ordering::Release);
     }
 
-    /// Time since the configuration was last confirmed, or `None` if it never was.
+    /// Time since the configuration was last confirmed; `None` if it never was.
     fn silence(&self) -> Option<Duration> {
         let confirmed_at = self.confirmed_at.load(Ordering::Acquire).checked_sub(1)?;
         Some(Duration::from_millis(self.millis().saturating_sub(confirmed_at)))
     }
 
-    /// The stream is lost; a live configuration has been stale since it was last confirmed.
+    /// Records that the stream is lost. A live configuration counts as stale since its last confirmation.
     pub fn lost(&self) {
         let silence = self.silence().map_or(0, |s| i64::try_from(s.as_secs()).unwrap_or(i64::MAX));
         let since = unix_now().saturating_sub(silence);
-        // Only a live configuration becomes stale now; an older one stays as old as it is.
+        // A configuration that is already stale keeps its age.
         let _ = self.current_at.compare_exchange(LIVE, since, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Age of the configuration (while it is live, the time since it was last confirmed), or `None` if there is none.
+    /// Age of the configuration (while it is live, the time since its last confirmation); `None` if there is none.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         match self.current_at.load(Ordering::Acquire) {
@@ -65,18 +65,18 @@ impl Freshness {
         }
     }
 
-    /// A state from disk that was current at this time.
+    /// Records that a saved state was loaded, which was current at this time.
     pub fn loaded(&self, at: SystemTime) {
         self.current_at.store(unix(at), Ordering::Release);
     }
 
-    /// Whether there is a configuration at all.
+    /// True if there is a configuration.
     #[must_use]
     pub fn known(&self) -> bool {
         self.current_at.load(Ordering::Acquire) != NEVER
     }
 
-    /// How long it has been stale; nothing while it is live or unknown.
+    /// Time for which the configuration has been stale; `None` if it is live or there is none.
     #[must_use]
     pub fn stale_for(&self) -> Option<Duration> {
         match self.current_at.load(Ordering::Acquire) {
@@ -85,10 +85,10 @@ impl Freshness {
         }
     }
 
-    /// Whether it is stale for longer than it may be.
+    /// True if the configuration is stale for longer than the maximum age.
     #[must_use]
     pub fn expired(&self) -> bool {
-        // One load on the way of each request while live.
+        // A single load per request while the configuration is live.
         self.current_at.load(Ordering::Acquire) < LIVE
             && self.stale_for().is_some_and(|age| age > self.max_age)
     }

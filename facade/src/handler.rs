@@ -1,4 +1,4 @@
-//! What stands behind a layer: a tower service that answers every request.
+//! The service behind a layer, which responds to every request.
 
 use std::convert::Infallible;
 
@@ -6,9 +6,9 @@ use tower::Service;
 
 use crate::request::{Request, Response};
 
-/// Answers requests, always, and is always ready: a name for what layers, director and server ask of a service.
+/// Service that never fails and is always ready: the common bounds of layers, director and server.
 ///
-/// Each connection has a clone of its own.
+/// Each connection has its own clone.
 pub trait Handler:
     Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
 {
@@ -22,5 +22,5 @@ impl<S> Handler for S where
 {
 }
 
-/// How it ends.
+/// Output of a handler.
 pub type Answer = Result<Response, Infallible>;

@@ -1,4 +1,4 @@
-//! How many requests are answered at a time: two limits, for reads and for everything else.
+//! Limits of the number of requests in flight: one for reads and one for all other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,20 +7,20 @@ use portico_flow::{Kind, Phase};
 
 use crate::metrics::RequestMetrics;
 
-/// The limiter. Clones share it.
+/// Limiter of requests in flight. Clones share its state.
 #[derive(Clone)]
 pub struct InFlight {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// 0 is unlimited.
+    /// Limits of reads and of other requests; 0 means unlimited.
     limits: [usize; 2],
     now: [AtomicUsize; 2],
     metrics: Arc<RequestMetrics>,
 }
 
-/// A place in flight, given back when dropped.
+/// Right of one request to run; dropping it decrements the count.
 pub struct Permit {
     inner: Arc<Inner>,
     kind: Kind,
@@ -39,25 +39,25 @@ impl Drop for Permit {
 }
 
 impl InFlight {
-    /// `--max-requests-inflight` and `--max-mutating-requests-inflight`; 0 is unlimited.
+    /// Takes `--max-requests-inflight` and `--max-mutating-requests-inflight`; 0 means unlimited.
     #[must_use]
     pub fn new(reads: usize, mutations: usize, metrics: Arc<RequestMetrics>) -> Self {
         let now = [AtomicUsize::new(0), AtomicUsize::new(0)];
         Self { inner: Arc::new(Inner { limits: [reads, mutations], now, metrics }) }
     }
 
-    /// How many reads and others are in flight.
+    /// Numbers of reads and of other requests in flight.
     #[must_use]
     pub fn now(&self) -> [usize; 2] {
         [0, 1].map(|at: usize| self.inner.now[at].load(Ordering::Relaxed))
     }
 
-    /// A place for a request of this class, `always` or while there is room.
+    /// Admits a request of this kind if `always` or the limit is not reached.
     #[must_use]
     pub fn admit(&self, kind: Kind, always: bool) -> Option<Permit> {
         let limit = self.inner.limits[kind as usize];
         let now = self.inner.now[kind as usize].fetch_add(1, Ordering::AcqRel) + 1;
-        // Dropping the permit takes the count back.
+        // Dropping the permit decrements the count again.
         let permit = Permit { inner: self.inner.clone(), kind };
         if limit != 0 && now > limit && !always {
             return None;

@@ -1,7 +1,7 @@
-//! What is in force, in one piece: a request is authenticated, authorized, routed and answered by one of these, whatever
-//! comes into force meanwhile.
+//! The active configuration, as one value: a request is authenticated, authorized, routed and served by the version that was
+//! active when it arrived, also if the configuration changes in the meantime.
 //!
-//! Its parts are persistent or shared, so that the next one costs what has changed.
+//! Parts are persistent or shared, so that the cost of a new version depends on the size of the change.
 
 use std::sync::Arc;
 
@@ -18,38 +18,38 @@ use portico_machinery::rbac::Policy;
 use crate::issuer::Issuer;
 use crate::route_table::RouteTable;
 
-/// See the module.
+/// Active configuration.
 #[derive(Clone)]
 pub struct InForce {
-    /// What leads where.
+    /// Destinations of requests.
     pub routes: Arc<RouteTable>,
-    /// Discovery and OpenAPI.
+    /// Served APIs: discovery and OpenAPI.
     pub apis: Arc<ServedApis>,
-    /// Who issues service accounts' tokens.
+    /// Issuer of service account tokens.
     pub issuer: Arc<Issuer>,
-    /// Who knows callers: by files, and by the issuer's keys.
+    /// Authenticators: from files, and with the issuer's keys.
     pub authenticators: Arc<AuthenticatorChain>,
-    /// The CA that signs certificate requests, as PEM and to check client certificates with.
+    /// CA that signs CertificateSigningRequests, as PEM and as an authority to verify client certificates.
     pub signing_ca: Option<(String, Authority)>,
-    /// Who is let in without credentials, where the control service says it.
+    /// Rules for anonymous requests, if the control service sends any.
     pub anonymous: Option<Anonymous>,
     /// Other servers behind the same address.
     pub peers: Arc<PeerAddresses>,
-    /// The release that is shown, once the control service has sent it.
+    /// Emulated version and minimum compatibility version, once the control service has sent them.
     pub version: Option<EffectiveVersion>,
-    /// What roles and bindings say.
+    /// Roles and bindings.
     pub policy: Arc<Policy>,
-    /// Who decides what callers may do: the modes that are on, with this policy.
+    /// Authorizer of the modes that are enabled, with this policy.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Which priority levels requests belong to.
+    /// Rules that assign requests to priority levels.
     pub flow: Arc<Rules<Waker>>,
 }
 
-/// What is in force now.
+/// Shared cell with the active configuration.
 pub type Current = Arc<ArcSwap<InForce>>;
 
 impl Default for InForce {
-    /// Nothing is there, nobody is known and nobody may do anything.
+    /// Empty: no routes, no authenticators, and an authorizer that allows nothing.
     fn default() -> Self {
         Self {
             routes: Arc::default(),
@@ -68,25 +68,25 @@ impl Default for InForce {
 }
 
 impl InForce {
-    /// Decides by this policy, as the modes say.
+    /// Replaces the policy, and authorizes with it by the modes.
     pub fn set_policy(&mut self, policy: Policy, modes: &[Mode]) {
         self.policy = Arc::new(policy);
         self.set_modes(modes);
     }
 
-    /// Decides as these modes say.
+    /// Replaces the authorization modes.
     pub fn set_modes(&mut self, modes: &[Mode]) {
         let rbac: Arc<dyn Authorizer> = self.policy.clone();
         self.authorizer = of_modes(modes, &rbac, &Relations::Remote);
     }
 
-    /// Has the tokens of this issuer reviewed.
+    /// Replaces the issuer, and the trust in its tokens.
     pub fn set_issuer(&mut self, issuer: Issuer) {
         self.issuer = Arc::new(issuer);
         self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));
     }
 
-    /// Trusts client certificates of the CA that signs certificate requests (PEM), or of none.
+    /// Trusts client certificates of the CA that signs CertificateSigningRequests (PEM); `None` trusts none.
     pub fn set_signing_ca(&mut self, pem: Option<&str>) {
         if self.signing_ca.as_ref().map(|(known, _)| known.as_str()) == pem {
             return;
@@ -101,7 +101,7 @@ impl InForce {
         self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));
     }
 
-    /// Lets these in without credentials, or those of the own settings.
+    /// Replaces the rules for anonymous requests; `None` restores those of the facade's settings.
     pub fn set_anonymous(&mut self, anonymous: Option<Anonymous>) {
         if self.anonymous != anonymous {
             self.anonymous = anonymous;
@@ -109,7 +109,7 @@ impl InForce {
         }
     }
 
-    /// Knows callers by these.
+    /// Replaces the authenticators from files.
     pub fn set_authenticators(&mut self, authenticators: AuthenticatorChain) {
         let signing = self.signing_ca.as_ref().map(|(_, authority)| authority.clone());
         let authenticators = authenticators.with_trust(Arc::clone(self.issuer.trust()));

@@ -1,6 +1,6 @@
-//! Who issues service accounts' tokens, as the control service says: keys to check them with, and what is published.
+//! Issuer of service account tokens: its keys, which the control service sends, and the documents that are published.
 //!
-//! It must not know how entries arrive, nor the objects that tokens stand for.
+//! Does not depend on the source of entries, nor on the objects that tokens are bound to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use portico_auth::jwt::{PublicKey, key_set};
 use portico_proto::convert::{Entry, Payload, PayloadKind, setting};
 use serde::Serialize;
 
-/// See the module. Immutable: other entries make another one.
+/// Issuer of service account tokens. Immutable; a change of entries creates a new one.
 #[derive(Default)]
 pub struct Issuer {
     trust: Arc<TokenTrust>,
     jwks_uri: String,
-    /// When keys are fetched, where they change.
+    /// Schedule of key fetches, if keys can change.
     fetches: Option<Fetches>,
 }
 
-/// How long the documents may be kept where keys stay as they are.
+/// Seconds for which the documents may be cached if keys do not change.
 const KEPT: u64 = 3600;
 
-/// When keys are fetched: one time, and the seconds from one to the next.
+/// Schedule of key fetches: the time of one of them, and the interval in seconds.
 #[derive(Clone, Copy)]
 struct Fetches {
     at: i64,
@@ -36,13 +36,13 @@ impl Fetches {
         Some(Self { at: at.parse().ok()?, every })
     }
 
-    /// How many seconds there are until the next fetch.
+    /// Seconds until the next fetch.
     fn next(self, now: i64) -> u64 {
         u64::try_from(self.at.saturating_sub(now).rem_euclid(self.every)).unwrap_or_default()
     }
 }
 
-/// Field order is upstream's.
+/// Metadata of the issuer. The order of fields is upstream's.
 #[derive(Serialize)]
 struct Metadata<'a> {
     issuer: &'a str,
@@ -52,13 +52,13 @@ struct Metadata<'a> {
     id_token_signing_alg_values_supported: BTreeSet<&'a str>,
 }
 
-/// Whether an entry is about the issuer.
+/// True if entries of this kind affect the issuer.
 pub fn concerns(entry: &Entry) -> bool {
     matches!(entry.kind, PayloadKind::TokenKey | PayloadKind::Setting)
 }
 
 impl Issuer {
-    /// Builds the issuer from all entries; `before` is the one until now.
+    /// Builds the issuer from all entries; `previous` is the previous one.
     pub fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, before: &Self) -> Self {
         let (mut keys, mut jwks_uri, mut fetches) = (TokenKeys::default(), String::new(), None);
         let (mut bootstrap, mut others) = (false, false);
@@ -88,26 +88,26 @@ impl Issuer {
         }
         let trust =
             TokenTrust::new(keys, bootstrap).with_others(others).with_changing_keys(fetches.is_some());
-        // Answers that were given under the same trust still count.
+        // The same trust keeps cached authentication results valid.
         let same = trust.agrees_with(&before.trust);
         let trust = if same { Arc::clone(&before.trust) } else { Arc::new(trust) };
         Self { trust, jwks_uri, fetches }
     }
 
-    /// How many seconds relying parties may keep the documents (`GetCacheAgeMaxSeconds`): they know a key when it signs.
+    /// Seconds for which relying parties may cache the documents (`GetCacheAgeMaxSeconds`): they know a key before it signs.
     #[must_use]
     pub fn kept(&self, now: i64) -> u64 {
         self.fetches.map_or(KEPT, |fetches| fetches.next(now))
     }
 
-    /// Whose tokens are reviewed.
+    /// Trusted keys, issuers and kinds of tokens, which decide whether a token is reviewed.
     #[must_use]
     pub fn trust(&self) -> &Arc<TokenTrust> {
         &self.trust
     }
 
-    /// The metadata of the issuer that signs; nothing when it has no address at which relying parties could ask. Its keys
-    /// are at this facade (`host:port`) unless somebody else publishes them.
+    /// Metadata of the issuer that signs; `None` if it has no HTTPS URL. The key set is at this facade (`host:port`) unless
+    /// another server publishes it.
     #[must_use]
     pub fn configuration(&self, server_address: &str) -> Option<Vec<u8>> {
         let issuer = self.issuer()?;
@@ -130,7 +130,7 @@ impl Issuer {
         serde_json::to_vec(&metadata).ok()
     }
 
-    /// The key set; nothing when there is no configuration either.
+    /// The key set; `None` if there is no metadata.
     #[must_use]
     pub fn key_set(&self) -> Option<Vec<u8>> {
         self.issuer().map(|_| key_set(&self.trust.keys().keys))

@@ -1,7 +1,7 @@
-//! What this facade measured during the last hour, one line every ten seconds, for the console's plots; in a few numbers for the
-//! control service, with what fails and which certificates there are.
+//! Measurements of this facade during the last hour: one line every ten seconds for the plots of the console; and a short report
+//! for the control service, with failing checks and certificates.
 //!
-//! A sample is read off counters that are there anyway, so that requests pay nothing for it.
+//! Samples are read from existing counters, so that requests have no additional cost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,44 +34,44 @@ const SAMPLES: usize = 360;
 /// Limit (Console, bytes): the oldest ones are removed.
 const MAX_BYTES: usize = 128 << 10;
 
-/// What one sample says: of requests, those that ended since the sample before.
+/// One sample. Counts of requests include those that ended since the previous sample.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Sample {
     /// Unix seconds.
     time: i64,
-    /// How many seconds it is about.
+    /// Seconds since the previous sample.
     seconds: f64,
-    /// Requests that ended, by the first digit of their answers' codes, from 1 on.
+    /// Requests that ended, by the first digit of their status code, starting with 1.
     codes: [u64; 5],
-    /// Latency in seconds that half of the requests did not exceed, watches left out; nothing where there were none.
+    /// Median latency in seconds without watches; `None` without requests.
     p50: Option<f64>,
     p90: Option<f64>,
     p99: Option<f64>,
-    /// Requests being answered: reads, and others.
+    /// Requests in flight: reads, and others.
     in_flight: [usize; 2],
     /// Requests that wait for a seat.
     waiting: usize,
-    /// Watches and other requests that go on until somebody ends them.
+    /// Watches and other long-running requests.
     long_running: i64,
-    /// Resident bytes of the process; nothing where the system does not say.
+    /// Resident memory of the process in bytes; `None` if the system does not report it.
     memory: Option<u64>,
 }
 
-/// A sample in a few numbers.
+/// Summary of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Unix seconds.
     pub time: i64,
-    /// How many seconds it is about.
+    /// Seconds since the previous sample.
     pub seconds: f64,
     /// Requests that ended.
     pub requests: u64,
-    /// Those of them that were answered with 5xx.
+    /// Requests that ended with 5xx.
     pub errors: u64,
-    /// Requests being answered.
+    /// Requests in flight.
     pub in_flight: usize,
-    /// Resident bytes; nothing where the system does not say.
+    /// Resident memory in bytes; `None` if the system does not report it.
     pub memory: Option<u64>,
 }
 
@@ -88,28 +88,28 @@ impl From<&Sample> for Load {
     }
 }
 
-/// How this facade is.
+/// State of this facade for the control service.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Oldest first.
     pub loads: Vec<Load>,
     /// Checks that fail.
     pub failing: Vec<String>,
-    /// Certificates, by what they are for.
+    /// Certificates, with their use.
     pub certificates: Vec<(&'static str, CertInfo)>,
 }
 
-/// Which certificates there are now.
+/// Function that returns the current certificates.
 pub type Certificates = Box<dyn Fn() -> Vec<(&'static str, CertInfo)> + Send + Sync>;
 
-/// Takes the samples, and keeps them.
+/// Takes and stores the samples.
 pub struct LastHour {
-    /// What was taken.
+    /// Stored samples.
     pub samples: Arc<Recent>,
     kept: Mutex<Kept>,
     metrics: Arc<RequestMetrics>,
     in_flight: InFlight,
-    /// In its place, where requests are queued.
+    /// Set if requests queue; it replaces `in_flight` then.
     flow: Option<Dispatcher>,
     health: Health,
 }
@@ -117,12 +117,12 @@ pub struct LastHour {
 #[derive(Default)]
 struct Kept {
     loads: VecDeque<Load>,
-    /// Nothing before it was looked at for the first time.
+    /// `None` before the first check.
     now: Option<Report>,
 }
 
 impl LastHour {
-    /// Nothing was taken yet.
+    /// Starts without samples.
     #[must_use]
     pub fn new(
         metrics: Arc<RequestMetrics>,
@@ -134,7 +134,7 @@ impl LastHour {
         Self { samples, kept: Mutex::default(), metrics, in_flight, flow, health }
     }
 
-    /// How this facade is, with the loads after this time; nothing where that is known already, or not yet.
+    /// Returns the state with the loads after `time`; `None` if there are no newer loads, or no state yet.
     #[must_use]
     pub fn report_since(&self, time: Option<i64>) -> Option<Report> {
         let kept = self.kept.lock();
@@ -144,7 +144,7 @@ impl LastHour {
         (time.is_none() || !loads.is_empty()).then(|| Report { loads, ..now.clone() })
     }
 
-    /// Takes them, for as long as it is polled.
+    /// Takes samples until canceled.
     pub async fn sample(self: Arc<Self>, certificates: Certificates) {
         let (mut ticks, mut before) = (interval(PERIOD), Totals::default());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -164,7 +164,7 @@ impl LastHour {
         }
     }
 
-    /// What fails, and which certificates there are.
+    /// Updates the failing checks and the certificates of the report.
     async fn look(&self, certificates: &Certificates) {
         let checked = self.health.run(Endpoint::Readyz, &HealthQuery::default()).await;
         let failing = checked.results.into_iter().filter(|check| check.failure.is_some());

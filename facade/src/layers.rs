@@ -1,7 +1,7 @@
 //! The layers around the director, one file each, outermost first as [`crate::app`] lists them, and what they share.
 //!
-//! A layer that only looks at the request, and lets it pass or answers, is a `ValidateRequest`; one that then changes the
-//! response is a function for `AroundLayer`; any other has a service and a future of its own. No layer needs a box for a request that does not wait.
+//! A layer that inspects the request, and passes or refuses it, is a `ValidateRequest`; one that also changes the response is a
+//! function for `AroundLayer`; any other has its own service and future. No layer boxes a request that does not wait.
 
 pub mod audit;
 pub mod audit_init;
@@ -33,7 +33,7 @@ pub mod watch_termination;
 
 use crate::request::{Request, RequestView};
 
-/// Upstream's exemptions from refusals during a shutdown (1.4): its own client, health and metrics.
+/// True if upstream exempts the request from refusals during a shutdown (1.4): its own client, health and metrics.
 fn is_exempt_from_shutdown(request: &Request) -> bool {
     let path = request.uri().path();
     ["/readyz", "/livez", "/healthz", "/metrics"].iter().any(|p| path.starts_with(p))

@@ -1,8 +1,8 @@
-//! The facade: owns HTTP and holds no truth.
+//! The facade: serves the Kubernetes API over HTTPS and stores no objects.
 //!
-//! TLS listener, handler chain, director; discovery, health and metrics of its own; local APIs from the control
-//! service over gRPC, others from backends through the proxy. What leads where comes from the Config stream and
-//! stays in force, on disk too, while the control service is away. It must not know kinds, schemas or a store.
+//! TLS listener, handler chain, director; own discovery, health and metrics; local APIs from the control service over gRPC,
+//! aggregated APIs from backends through the proxy. The routes come from the configuration stream and stay active, also on
+//! disk, while the control service is unreachable. Does not depend on kinds, schemas or a store.
 
 mod app;
 mod assembly;

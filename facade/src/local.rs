@@ -1,7 +1,7 @@
-//! Local APIs: requests for what the control service serves, carried over gRPC with the caller's identity.
+//! Local APIs: requests that the control service serves, sent over gRPC with the caller's identity.
 //!
-//! The control service decodes, decides and encodes; this module limits bodies, streams what comes, and turns a lost
-//! control service into a Status. It must not know any kind.
+//! The control service decodes, decides and encodes; this module limits bodies, streams responses, and reports a lost control
+//! service as a Status. Does not depend on any kind.
 
 mod again;
 mod answer;
@@ -50,45 +50,45 @@ pub use metrics::LocalMetrics;
 use watch_buffers::WatchEvent;
 pub use watch_buffers::{BufferLimits, WatchBuffers};
 
-/// How long the answer to a write waits for the configuration to show it.
+/// Maximum time for which the response to a write waits until the configuration contains it.
 const CONFIGURES: Duration = Duration::from_secs(1);
 
-/// Limits towards clients of local APIs.
+/// Limits of clients of local APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalLimits {
-    /// `--max-request-body-bytes`: more is 413.
+    /// `--max-request-body-bytes`: larger bodies get 413.
     pub max_body: usize,
     /// `--stalled-write-timeout`, for watches over WebSocket.
     pub stalled_write: Duration,
-    /// `--control-request-timeout`: how long requests wait for a control service that is silent.
+    /// `--control-request-timeout`: time for which requests wait for a silent control service.
     pub silence: Duration,
 }
 
-/// See the module.
+/// Handler of local APIs.
 pub struct Local {
     /// The control services.
     pub services: ControlServices,
-    /// Towards clients.
+    /// Limits of clients.
     pub limits: LocalLimits,
-    /// Writes that change it wait until it shows them.
+    /// Configuration; a write that changes it waits until it is active.
     pub configuration: Arc<Configuration>,
-    /// Dials what connects elsewhere.
+    /// Dials the targets of connections (exec, proxy and others).
     pub proxy: Proxy,
-    /// In which watches are pumped.
+    /// Tasks that deliver the events of watches.
     pub tasks: TaskSet,
-    /// Events that wait for clients.
+    /// Events that are queued for clients.
     pub buffers: Arc<WatchBuffers>,
-    /// Lays large answers out.
+    /// Formats large responses.
     pub renderer: Renderer,
-    /// Of bodies and events.
+    /// Metrics of bodies and events.
     pub metrics: LocalMetrics,
 }
 
 type Refused = Box<Status>;
 
 impl Local {
-    /// Answers a request for a resource. What is longer or rarer than a call has a place of its own: the future of a request is moved,
-    /// and kept while it runs.
+    /// Serves a request for a resource. All verbs but simple calls are boxed, because the future of a request is moved, and
+    /// stored while it runs.
     pub async fn handle(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         let info = parts.info().clone();
@@ -133,7 +133,7 @@ impl Local {
         Ok(self.in_parts(request, first, rest).await)
     }
 
-    /// The control service that answers in parts, and the first of them.
+    /// Starts a response in parts. Returns the control service that sends it, and the first part.
     async fn begun(
         &self,
         request: &Parts,
@@ -148,7 +148,7 @@ impl Local {
         Ok((member, begun))
     }
 
-    /// Answered in parts as a list is, but a write: it is sent once, and cannot be continued at another control service.
+    /// Sent in parts as a list is, but a write: it is called once, and cannot be resumed at another control service.
     async fn delete_collection(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
         let body = body::read(body, &request.headers, self.limits.max_body).await?;
         let (bytes, asked) = (body.len(), Asked::of(request, body));
@@ -161,10 +161,10 @@ impl Local {
         Ok(response)
     }
 
-    /// Waits until the configuration shows a write that changes it: the writer is authorized by it from the next request on.
+    /// Waits until the configuration contains a write that changes it, so that the writer's next request is authorized by it.
     async fn configured(&self, configures: bool, revision: i64) {
         if configures {
-            // In vain when the stream is away.
+            // Times out if the configuration stream is lost.
             let _ = timeout(CONFIGURES, self.configuration.policy_at(revision)).await;
         }
     }
@@ -233,7 +233,7 @@ impl Local {
         answer::head_only(head, pump::body(events))
     }
 
-    /// Asks the control service in use, and others when it is lost.
+    /// Calls the control service in use, and another one if it is lost.
     async fn answered<T, F, Fut>(
         &self,
         request: &Parts,
@@ -252,8 +252,8 @@ impl Local {
         answered.map_err(|status| refused(request, &status))
     }
 
-    /// Waits for a control service. One that works for long goes on to give signs of life; one that gives none is not
-    /// waited for.
+    /// Waits for the response of a control service. A control service that works for long still responds to pings; the call fails
+    /// if it does not.
     async fn unless_silent<T>(
         &self,
         member: &Member,
@@ -277,7 +277,7 @@ impl Local {
         let DoResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = answer;
         let record = request.record();
         record.leave_out(Duration::from_micros(answer.webhook_microseconds));
-        // Only names that exist become labels of metrics.
+        // Only names that exist become metric labels.
         record.set_known_resource(answer.known_resource);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         let head = Head { pretty: answer.pretty, ..head };
@@ -288,7 +288,7 @@ impl Local {
         answer::whole(&self.renderer, request, head, body).await
     }
 
-    /// The events, taken from the control service as the client reads, and a bounded number of them before it does.
+    /// Returns the events, which are read from the control service as the client reads, with a bounded queue.
     fn pumped<S>(
         &self,
         request: &Parts,
@@ -319,14 +319,14 @@ fn head(request: &Parts, code: u32, media_type: &str, warnings: Vec<String>, ret
     Head { code, media_type: media_type.to_owned(), retry_after, pretty: false }
 }
 
-/// What a failed call means: the service is away, too slow, or says what is wrong.
+/// Converts the error of a call: the control service is unavailable, too slow, or has reported an error.
 fn refused(request: &Parts, error: &tonic::Status) -> Refused {
     let status = match error.code() {
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
             Status::timeout("request did not complete within the allotted timeout")
         }
-        // What carries a source was made here, by the transport, in words for its authors. A connection that breaks in the
-        // middle of a call surfaces as an unknown error.
+        // A status with a source was created by the local transport, whose messages are not meant for users. A connection that
+        // breaks during a call results in an unknown error.
         tonic::Code::Unavailable | tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
             tracing::debug!(error = %CallReason(error), "cannot reach the control service");
             unavailable(

@@ -1,7 +1,7 @@
-//! Request metrics under upstream's names (15), with labels that clients cannot make grow.
+//! Request metrics under upstream's names (15), with labels whose number clients cannot increase without limit.
 //!
-//! Series are looked up once per request by a borrowed key; afterwards everything is an atomic. It must not
-//! know filters, nor how requests are served.
+//! Series are looked up once per request by a borrowed key; after that all updates are atomic. Does not depend on filters, nor
+//! on how requests are served.
 
 pub mod access;
 mod totals;
@@ -37,14 +37,14 @@ const DURATIONS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
     20.0, 30.0, 45.0, 60.0,
 ];
-/// Upstream's for what objectives are set on.
+/// Upstream's buckets for latencies that have objectives.
 const OBJECTIVES: &[f64] = &[
     0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ];
 const SIZES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// What every request metric is labelled with: held once for all families that go by it.
+/// Labels of all request metrics, shared by the families that use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct RequestLabels(Arc<Place>);
 
@@ -59,14 +59,14 @@ struct Place {
     component: &'static str,
 }
 
-/// The same with `All` for dry runs.
+/// Request labels, and `All` for dry runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct DryRunLabels {
     request: RequestLabels,
     dry_run: &'static str,
 }
 
-/// The same with how the request was answered.
+/// Labels with the status code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct WithCode<L> {
     request: L,
@@ -78,7 +78,7 @@ impl RequestLabels {
         ("verb", self.0.verb)
     }
 
-    /// All but the verb, as upstream orders them.
+    /// All labels except the verb, in upstream's order.
     fn place(&self) -> [(&'static str, &str); 6] {
         let place = &*self.0;
         [
@@ -99,7 +99,7 @@ impl EncodeLabelSet for RequestLabels {
     }
 }
 
-/// Whether the request was a dry run stands where upstream has it.
+/// The label `dry_run` has upstream's position.
 impl EncodeLabelSet for DryRunLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
         [self.request.verb(), ("dry_run", self.dry_run)].encode(encoder)?;
@@ -114,23 +114,23 @@ impl<L: EncodeLabelSet> EncodeLabelSet for WithCode<L> {
     }
 }
 
-/// One label set's series.
+/// Series of one set of labels.
 #[derive(Debug)]
 struct Series {
     labels: RequestLabels,
     duration: Histogram,
-    /// Latencies of requests that have objectives.
+    /// Latencies, for requests that have objectives.
     objective: Option<Histogram>,
-    /// Response sizes of reads.
+    /// Response sizes, for reads.
     sizes: Option<Histogram>,
-    /// Made by the first request that goes on for long.
+    /// Created by the first long-running request.
     longrunning: OnceLock<Gauge>,
     codes: Mutex<Vec<(u16, &'static str, Counter)>>,
     /// Codes of requests that were terminated.
     terminated: Mutex<Vec<u16>>,
 }
 
-/// A request's place in the metrics.
+/// Series of a request.
 #[derive(Clone, Debug)]
 pub struct Labels {
     series: Arc<Series>,
@@ -138,48 +138,48 @@ pub struct Labels {
     dry_run: &'static str,
 }
 
-/// States if the resource of a request is served.
+/// State of knowledge about the resource of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KnownResource {
     /// The resource is not served: its name does not become a label.
     #[default]
     No,
-    /// A backend has not said: it is if an earlier request for it was.
+    /// The backend has not confirmed the resource: it counts as served if it was confirmed for an earlier request.
     IfSeen,
     /// The resource is served.
     Yes,
 }
 
-/// What decides a request's place.
+/// Properties of a request that determine its labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// What is asked for.
+    /// Verb, group, resource and so on.
     pub info: &'a RequestInfo,
-    /// Which server of the chain answers: `apiserver` or `aggregator`.
+    /// Server of the chain that responds: `apiserver` or `aggregator`.
     pub component: &'static str,
-    /// Whether names in the path may become labels.
+    /// State of knowledge about the resource: only names of served resources become labels.
     pub known_resource: KnownResource,
-    /// Whether it goes on until somebody ends it.
+    /// True if the request is long-running.
     pub long_running: bool,
-    /// `All`, `invalid`, or nothing.
+    /// `All`, `invalid`, or empty.
     pub dry_run: &'static str,
-    /// Whether a patch is a server-side apply.
+    /// True if a patch is a server-side apply.
     pub applies: bool,
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ended<'a> {
-    /// The answer's.
+    /// Status code.
     pub code: u16,
-    /// From the first byte of the request to the last of its answer.
+    /// Time from the first byte of the request to the last byte of the response.
     pub took: Duration,
     /// Time that latency objectives exclude: webhooks, and waiting for a seat. Long-running requests have no objective.
     pub left_out: Duration,
-    /// Of the answer's body.
+    /// Size of the response body.
     pub bytes: u64,
-    /// Of a deprecated API: the release that will not have it, empty where that is not known.
+    /// Release that removes the API, if it is deprecated; empty if unknown.
     pub deprecated: Option<&'a String>,
 }
 
@@ -197,7 +197,7 @@ pub struct RequestMetrics {
     sizes: HistogramVec<RequestLabels>,
     longrunning: Family<RequestLabels, Gauge>,
     deprecated: Family<[(&'static str, String); 5], Gauge>,
-    /// By phase and kind.
+    /// Gauges by phase and kind.
     at_a_time: [[Gauge; 2]; 2],
     high_water: [[AtomicI64; 2]; 2],
     filter: HistogramVec<[(&'static str, String); 1]>,
@@ -208,7 +208,7 @@ pub struct RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Registers them.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(registry: &Registry) -> Arc<Self> {
         let at_a_time = |desc| {
@@ -304,7 +304,7 @@ impl RequestMetrics {
         })
     }
 
-    /// The place of a request.
+    /// Returns the series of a request.
     #[must_use]
     pub fn labels(&self, asked: &Asked<'_>) -> Labels {
         let series = match asked.known_resource {
@@ -360,7 +360,7 @@ impl RequestMetrics {
         }
         let mut all = self.series.write();
         let same = all.entry(hash).or_default();
-        // Another request may have added it in the meantime.
+        // Another request can have added it in the meantime.
         if let Some(series) = same.iter().find(|series| series.labels == labels) {
             return series.clone();
         }
@@ -384,7 +384,7 @@ impl RequestMetrics {
         })
     }
 
-    /// Drops the series of resources whose group version is not served any more, unless a request for them is under way.
+    /// Drops the series of resources whose group version is no longer served, unless a request for them is in progress.
     pub fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
         self.series.write().retain(|_, same| {
             same.retain(|series| {
@@ -416,14 +416,14 @@ impl RequestMetrics {
         }
     }
 
-    /// A request has been answered and goes on until its body ends.
+    /// Records that a request was answered and lasts until its body ends.
     pub fn begin(&self, labels: &Labels) {
         if labels.long_running {
             self.longrunning(labels).inc();
         }
     }
 
-    /// A request is over (upstream's `MonitorRequest`): objectives leave out dry runs, sizes are those of reads.
+    /// Records the end of a request (upstream's `MonitorRequest`): objectives exclude dry runs, sizes are those of reads.
     pub fn end(&self, labels: &Labels, ended: &Ended<'_>) {
         let series = &labels.series;
         let took = ended.took.as_secs_f64();
@@ -450,7 +450,7 @@ impl RequestMetrics {
         }
     }
 
-    /// The server ended the request before it was answered.
+    /// Records that the server terminated a request before it was answered.
     pub fn terminated(&self, labels: &Labels, code: u16) {
         let request = labels.series.labels.clone();
         self.terminations.get_or_create(&WithCode { request, code }).inc();
@@ -460,16 +460,16 @@ impl RequestMetrics {
         }
     }
 
-    /// The response ended with an error.
+    /// Records that a response ended with an error.
     pub fn aborted(&self, labels: &Labels) {
         self.aborts.get_or_create(&labels.series.labels).inc();
     }
 
-    /// Notes how many requests of a kind run or wait: the gauge shows the most since it was last taken.
+    /// Records the number of requests of a kind that run or wait. The gauge shows the maximum since its last update.
     pub fn note(&self, phase: Phase, kind: Kind, now: usize) {
         let mark = &self.high_water[phase as usize][kind as usize];
         let now = i64::try_from(now).unwrap_or(i64::MAX);
-        // Most requests are below it, and a look does not take the mark away from other threads.
+        // Most values are lower, and a load does not invalidate the cache line of other threads.
         if now > mark.load(Ordering::Relaxed) {
             mark.fetch_max(now, Ordering::Relaxed);
         }
@@ -484,7 +484,7 @@ impl RequestMetrics {
         }
     }
 
-    /// What was counted of all requests since the start.
+    /// Sums over all requests since the start.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
@@ -501,7 +501,7 @@ impl RequestMetrics {
         totals
     }
 
-    /// The time that one filter took; looked up once when the filter is made.
+    /// Creates the duration metric of one filter, which is looked up once, when the filter is created.
     #[must_use]
     pub fn filter(&self, name: &'static str) -> Histogram {
         self.filter.get_or_create_owned(&[("filter", name.to_owned())])
@@ -524,7 +524,7 @@ impl RequestMetrics {
     }
 }
 
-/// Latencies of requests that have objectives, also under the name that upstream hides.
+/// Registers the latencies of requests that have objectives, also under the name that upstream marks as hidden.
 fn objectives(registry: &Registry) -> HistogramVec<RequestLabels> {
     let objective = registry.histogram_vec(
         Desc::histogram(
@@ -566,8 +566,8 @@ fn deprecated_labels(request: &RequestLabels, removed: &str) -> [(&'static str, 
     ]
 }
 
-/// Upstream's verb label: HTTP methods but for reads of collections, streams, applies and connections; anything else is
-/// `other`.
+/// Upstream's verb label: HTTP methods, with special values for reads of collections, streams, applies and connections; all
+/// unknown verbs are `other`.
 fn verb_label(asked: &Asked<'_>) -> &'static str {
     let Asked { info, applies, long_running, .. } = *asked;
     match info.verb.as_str() {

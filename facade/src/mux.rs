@@ -1,7 +1,7 @@
-//! The mux of paths: whole decoded paths first, then prefixes, as upstream's `PathRecorderMux`.
+//! The mux of paths: complete decoded paths first, then prefixes, as upstream's `PathRecorderMux`.
 //!
-//! A value is cloned and changed by its one owner, and read as an immutable snapshot by requests. It must
-//! not know methods, handlers' meaning, or that there is HTTP at all.
+//! A value is cloned and changed by its single owner, and read as an immutable snapshot by requests. Does not depend on methods,
+//! handlers or HTTP.
 //!
 //! Upstream tests prefixes with most slashes first, then the longest. Every prefix that matches a path is a
 //! prefix of that same path, so more slashes is the same as longer, and there is one candidate per slash:
@@ -45,22 +45,22 @@ pub enum Listing {
 }
 
 impl<T: Clone> PathRecorderMux<T> {
-    /// No paths.
+    /// Creates an empty mux.
     #[must_use]
     pub fn new() -> Self {
         Self { exact: ShardedMap::new(), prefix: ShardedMap::new(), max_slashes: 0 }
     }
 
-    /// Registers a whole path; a later registration of the same path wins.
+    /// Registers a complete path; a later registration of the same path replaces it.
     pub fn handle(&mut self, path: &str, listing: Listing, target: T) {
         let registered = Registered { target, listed: listing == Listing::Listed };
         self.exact.insert(Arc::from(path), registered);
     }
 
-    /// Registers everything below a path that ends in a slash (the path itself included).
+    /// Registers a path that ends in a slash, and everything below it.
     ///
     /// # Errors
-    /// [`MuxError::Prefix`] when it does not end in a slash.
+    /// [`MuxError::Prefix`] if the path does not end in a slash.
     pub fn handle_prefix(&mut self, path: &str, listing: Listing, target: T) -> Result<(), MuxError> {
         if !path.ends_with('/') {
             return Err(MuxError::Prefix(path.to_owned()));
@@ -71,13 +71,13 @@ impl<T: Clone> PathRecorderMux<T> {
         Ok(())
     }
 
-    /// Forgets a path, as whole path and as prefix. A path that is not there is no error.
+    /// Removes a path, both as a complete path and as a prefix. An unregistered path is not an error.
     pub fn unregister(&mut self, path: &str) {
         self.exact.remove(path);
         self.prefix.remove(path);
     }
 
-    /// Where a decoded path leads; nothing is the not-found handler's.
+    /// Target of a decoded path; `None` for the not-found handler.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&T> {
         if let Some(registered) = self.exact.get(path) {
@@ -92,7 +92,7 @@ impl<T: Clone> PathRecorderMux<T> {
         }
     }
 
-    /// The listed paths, sorted, each once; prefixes keep their slash.
+    /// Listed paths, sorted, each once; prefixes keep their slash.
     #[must_use]
     pub fn listed(&self) -> BTreeSet<Arc<str>> {
         let all = self.exact.iter().chain(self.prefix.iter());
@@ -110,7 +110,7 @@ fn slashes(path: &str) -> usize {
     path.bytes().filter(|b| *b == b'/').count()
 }
 
-/// The length of the path up to and including its last slash among the first `most`.
+/// Length of the path up to and including the last of its first `most` slashes.
 fn end_of_slash(path: &str, most: usize) -> Option<usize> {
     path.bytes().enumerate().filter(|(_, b)| *b == b'/').take(most).last().map(|(at, _)| at + 1)
 }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(mux.find("/a/b/c"), Some(&1));
     }
 
-    /// Upstream's rule, as written: sort by slashes, then length, then text, first prefix wins.
+    /// Upstream's rule as written: sort by slashes, then length, then text; the first prefix that matches wins.
     fn naive<'a>(exact: &'a [(String, u8)], prefix: &'a [(String, u8)], path: &str) -> Option<u8> {
         if let Some((_, v)) = exact.iter().rfind(|(p, _)| p == path) {
             return Some(*v);

@@ -1,7 +1,7 @@
-//! How fast a request's body must come: a client that sends nothing, or next to nothing, holds its permit for a bounded
-//! time.
+//! Minimum speed of a request body: a client that sends nothing, or almost nothing, holds its permit for a bounded time only.
 //!
-//! It must not know what the bytes mean.
+//!
+//! Does not depend on the content.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 /// Limit (Serving): the request is aborted.
 pub const MIN_BODY_RATE: u64 = 500;
 
-/// A client sends its body too slowly.
+/// Error of a body that is sent too slowly.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the client sends the request body too slowly: no data for {}, or less than {MIN_BODY_RATE} bytes per second",
@@ -23,32 +23,32 @@ pub const MIN_BODY_RATE: u64 = 500;
 )]
 pub struct TooSlow(Duration);
 
-/// Follows one body, from the moment at which it is first asked for.
+/// Measures one body, from the first poll.
 #[derive(Debug)]
 pub struct Pace {
     /// `--stalled-read-timeout`
     pause: Duration,
-    /// When the body was first asked for, and when bytes last came.
+    /// Time of the first poll, and of the last bytes.
     times: Option<(Instant, Instant)>,
     bytes: u64,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Pace {
-    /// A body may pause for this long.
+    /// Creates a measurement; the body may pause for `pause`.
     #[must_use]
     pub fn new(pause: Duration) -> Self {
         Self { pause, times: None, bytes: 0, sleep: None }
     }
 
-    /// Bytes came.
+    /// Records bytes.
     pub fn took(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         let now = Instant::now();
         self.times = Some((self.times.map_or(now, |(begin, _)| begin), now));
     }
 
-    /// The body makes its reader wait; ready when it does so for too long.
+    /// Called while the body has no data. Ready when the client has been too slow.
     pub fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         let now = Instant::now();
         let (begin, last) = *self.times.get_or_insert((now, now));
@@ -68,7 +68,7 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_secs(10);
 
-    /// How long a body lasts that brings so many bytes each second.
+    /// Time after which a body is aborted that sends `bytes` bytes per second for `seconds` seconds.
     async fn lasts(bytes: usize, seconds: u64) -> Duration {
         let (mut pace, begin) = (Pace::new(PAUSE), Instant::now());
         for _ in 0..seconds {

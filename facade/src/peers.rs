@@ -1,7 +1,7 @@
-//! Other servers behind the same address: what they serve and this one does not is answered by them.
+//! Other servers behind the same address, to which requests are forwarded for APIs that only they serve.
 //!
-//! Upstream's `peerproxy`: a request goes on at most once, to any server that serves its resource. What definitions and APIServices
-//! serve is every server's own: it is never sent to peers.
+//! Mirrors upstream's `peerproxy`: a request is forwarded at most once, to any server that serves its resource. APIs of
+//! definitions and APIServices are local to every server and never forwarded.
 
 mod excluded;
 mod fetch;
@@ -19,26 +19,26 @@ use portico_proxy::Upstream;
 pub use follow::Follow;
 pub use metrics::PeerMetrics;
 
-/// Says that another server has sent the request on: it is answered here, whatever comes of it.
+/// Header that marks a request as forwarded by another server: it is never forwarded again.
 const PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
 
-/// Servers by what only they serve, as `group/version/resource`.
+/// Peers by the resources that only they serve, as `group/version/resource`.
 type Serving = HashMap<String, Vec<Arc<Upstream>>>;
 
-/// See the module.
+/// Peers and the resources that only they serve.
 pub struct Peers {
     serving: ArcSwap<Serving>,
     metrics: PeerMetrics,
 }
 
 impl Peers {
-    /// Knows of no peer until [`Follow`] has looked.
+    /// Starts without peers; [`PeerFollower`] adds them.
     #[must_use]
     pub fn new(metrics: PeerMetrics) -> Self {
         Self { serving: ArcSwap::default(), metrics }
     }
 
-    /// A server that serves what is asked for, where this one does not.
+    /// Returns a peer that serves the requested resource, if this server does not.
     #[must_use]
     pub fn serving(&self, request: &RequestInfo, headers: &HeaderMap) -> Option<Arc<Upstream>> {
         let serving = self.serving.load();
@@ -49,7 +49,7 @@ impl Peers {
         servers.get(rand::random_range(0..servers.len())).cloned()
     }
 
-    /// A request was answered by a peer, or was not.
+    /// Records a forwarded request and its status code.
     pub fn rerouted(&self, request: &RequestInfo, code: StatusCode) {
         self.metrics.rerouted(request, code);
     }
@@ -60,12 +60,12 @@ impl Peers {
     }
 }
 
-/// Marks a request that is sent on.
+/// Marks a request as forwarded.
 pub fn mark_proxied(headers: &mut HeaderMap) {
     headers.insert(PROXIED, HeaderValue::from_static("true"));
 }
 
-/// True if another facade has sent the request on.
+/// True if another server has forwarded the request.
 pub fn was_proxied(headers: &HeaderMap) -> bool {
     headers.get(PROXIED).is_some_and(|value| value == "true")
 }

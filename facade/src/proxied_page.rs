@@ -1,5 +1,5 @@
-//! Responses that backends, pods, services and nodes send through this server: for a browser they have its origin. It would let
-//! scripts of their pages act as the user whose certificate it presents, and apply some of their headers to the whole origin.
+//! Confines responses that backends, pods, services and nodes send through this server: browsers assign them its origin, which
+//! lets their scripts act as the user whose certificate the browser sends, and applies some headers to the whole origin.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const SANDBOX: HeaderValue =
     HeaderValue::from_static("sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts");
 
-/// True if pages have the origin of the server that relays the request: `kubectl proxy` or another proxy on the client's machine, whose
-/// pages need that to load what belongs to them, or another facade, which adds the policy itself. Pages cannot set these headers.
+/// True if pages have the origin of the server that relays the request: `kubectl proxy` or another proxy on the client's machine,
+/// whose pages must load their own resources, or another facade, which adds the policy itself. Pages cannot set these headers.
 pub(crate) fn is_relayed(request: &HeaderMap) -> bool {
     was_proxied(request) || is_by_local_proxy(request)
 }
@@ -27,12 +27,12 @@ fn is_by_local_proxy(request: &HeaderMap) -> bool {
     clients.next().is_some_and(|first| first && clients.all(|is_loopback| is_loopback))
 }
 
-/// Media types that browsers do not show as pages.
+/// Media types that browsers do not display as pages.
 const DATA: [&[u8]; 4] =
     [b"application/json", b"application/vnd.kubernetes.protobuf", b"application/yaml", b"text/plain"];
 
-/// Headers that a browser applies to all requests to the origin: the server that it connects to, the data that it stores, and the
-/// server that it reports to.
+/// Headers that a browser applies to all requests to an origin: the server to connect to, stored data, and the server
+/// that receives reports.
 const OF_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("alt-svc"),
     HeaderName::from_static("clear-site-data"),
@@ -41,8 +41,8 @@ const OF_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("strict-transport-security"),
 ];
 
-/// Confines a response to itself: removes headers that concern the whole origin, and adds the policy to responses that a browser may
-/// show as a page.
+/// Confines a response: removes headers that apply to the whole origin, and adds a sandbox policy to responses that a browser can
+/// display as a page.
 pub(crate) fn confine(response: &mut HeaderMap) {
     for name in &OF_THE_ORIGIN {
         response.remove(name);
@@ -52,8 +52,8 @@ pub(crate) fn confine(response: &mut HeaderMap) {
     }
 }
 
-/// True if the one type of the content is known as data. Browsers look for HTML in content without a type or with one that they do not
-/// know, and take the last of several types.
+/// True if the response has a single content type, and that is known as data. Browsers sniff content without a type or with an
+/// unknown type for HTML, and use the last of several types.
 fn is_data(response: &HeaderMap) -> bool {
     let mut types = response.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
     let (Some(media_type), None) = (types.next(), types.next()) else { return false };

@@ -1,7 +1,7 @@
-//! Other clothes for JSON that somebody else made: indented, as YAML, compressed.
+//! Conversion of JSON bodies: indentation, YAML and compression.
 //!
-//! These are the facade's re-encodings; forms of objects are the control service's. It must not know what
-//! the JSON says.
+//! Only the encoding changes; the control service produces the forms of objects (table, metadata). Does not depend on the meaning
+//! of the JSON.
 
 mod indent;
 mod renderer;
@@ -22,17 +22,17 @@ use portico_gostd::url::first_value;
 /// Limit (Serving): deeper levels are written on one line.
 const MAX_LEVELS: usize = 100;
 
-/// How programs want JSON.
+/// Style of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// One line and a newline.
     Compact,
-    /// Two spaces, no closing newline.
+    /// Indented by two spaces, without a final newline.
     Pretty,
 }
 
 impl Style {
-    /// `?pretty=` as a Go bool decides; without a value, programs that people type into get indented JSON (8.5).
+    /// Parses `?pretty=` as a Go bool; without a value, interactive programs get indented JSON (8.5).
     #[must_use]
     pub fn of(query: &str, user_agent: &str) -> Self {
         let asked = (!query.is_empty()).then(|| first_value(query, "pretty")).flatten();
@@ -46,13 +46,13 @@ impl Style {
     }
 }
 
-/// Whether `Accept-Encoding` names gzip, and nothing but gzip, in one of its elements (8.4).
+/// True if an element of `Accept-Encoding` is exactly `gzip` (8.4).
 #[must_use]
 pub fn accepts_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|element| element.trim() == "gzip")
 }
 
-/// An object of 500 levels and about so many bytes, all but a few of them in the deepest level.
+/// JSON of an object with 500 levels and about `bytes` bytes, almost all of them in the deepest level.
 #[cfg(test)]
 fn wide_and_deep(bytes: usize) -> String {
     let list = vec!["1"; bytes / 2].join(",");

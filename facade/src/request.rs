@@ -1,7 +1,6 @@
-//! What the layers find out about a request: typed values in its extensions, and how they are read.
+//! Typed values that layers attach to a request as extensions, and accessors for them.
 //!
-//! A value is put there once, by the layer of its name, and never taken out. It must not know how anything in it was
-//! found out.
+//! Each value is attached once, by the layer of its name, and never removed. Does not depend on how values are determined.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -18,37 +17,37 @@ use crate::connection::Connection;
 use crate::in_force::InForce;
 use crate::record::RequestRecord;
 
-/// A request on its way through the layers.
+/// A request with the facade's body type.
 pub type Request = http::Request<Body>;
-/// An answer on its way back.
+/// A response with the facade's body type.
 pub type Response = http::Response<Body>;
 
-/// When the request arrived: deadlines count from here.
+/// Arrival time of a request, from which deadlines count.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedAt(pub Instant);
 
-/// `Audit-ID`, the client's or a new one.
+/// `Audit-ID`: the client's or a new one.
 #[derive(Clone, Debug)]
 pub struct AuditId(pub HeaderValue);
 
-/// The request arrived before all paths were installed: an unknown path is 503 and not 404.
+/// Marks a request that arrived before all paths were registered: an unknown path is 503, not 404.
 #[derive(Clone, Copy, Debug)]
 pub struct BeforeMuxComplete;
 
-/// What the request line asks for.
+/// Parsed request line.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// Verb, group, resource, name, and so on.
+    /// Verb, group, resource, name and so on.
     pub info: Arc<RequestInfo>,
-    /// No deadline, no wait group, no in-flight limit.
+    /// True for requests without deadline, wait group and in-flight limit.
     pub long_running: bool,
 }
 
-/// What a watch must know to end in time.
+/// Signal for a watch to end.
 #[derive(Clone, Debug)]
 pub struct WatchShutdown(pub Signal);
 
-/// The user that everything behind authentication goes by; after impersonation the one that is impersonated.
+/// Authenticated user; after impersonation, the impersonated user.
 #[derive(Clone, Debug)]
 pub struct Caller(pub Arc<UserInfo>);
 
@@ -58,72 +57,72 @@ static NO_CONNECTION: LazyLock<Arc<Connection>> =
     LazyLock::new(|| Arc::new(Connection::plain(([0, 0, 0, 0], 0).into())));
 static NO_AUDIT_ID: AuditId = AuditId(HeaderValue::from_static(""));
 
-/// Reads a request, whole or without its body. What no layer has found out is empty.
+/// Accessors of a request, with or without its body. Values that no layer has attached are empty.
 pub trait RequestView {
-    /// Of the head.
+    /// Returns the parts of the head.
     fn head(&self) -> (&Uri, Version, &HeaderMap, &Extensions);
 
-    /// A header's text; empty if absent.
+    /// Text of a header; empty if absent.
     fn header(&self, name: impl AsHeaderName) -> &str {
         header_text::first(self.head().2, name)
     }
 
-    /// The raw query, empty when there is none.
+    /// Raw query; empty if absent.
     fn query(&self) -> &str {
         self.head().0.query().unwrap_or_default()
     }
 
-    /// Whether the request came over HTTP/2.
+    /// True if the request uses HTTP/2.
     fn is_http2(&self) -> bool {
         self.head().1 == Version::HTTP_2
     }
 
-    /// A value that a layer has put there.
+    /// Value that a layer has attached.
     fn found<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
         self.head().3.get()
     }
 
-    /// The connection that it came over.
+    /// Connection of the request.
     fn connection(&self) -> &Arc<Connection> {
         self.found().unwrap_or(&NO_CONNECTION)
     }
 
-    /// What it goes by.
+    /// Active configuration at the arrival of the request.
     fn in_force(&self) -> &Arc<InForce> {
         self.found().unwrap_or(&NOTHING_IN_FORCE)
     }
 
-    /// What it asks for, and whether that may take long.
+    /// Parsed request line.
     fn target(&self) -> &Target {
         self.found().unwrap_or(&NO_TARGET)
     }
 
-    /// What it asks for.
+    /// Parsed request info.
     fn info(&self) -> &Arc<RequestInfo> {
         &self.target().info
     }
 
-    /// Who asks; the nameless user, who may nothing, before authentication.
+    /// Authenticated user; before authentication, a user without name and permissions.
     fn user(&self) -> Arc<UserInfo> {
         self.found::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default()
     }
 
-    /// What inner layers report to outer ones.
+    /// Record of the request.
     fn record(&self) -> Arc<RequestRecord> {
         self.found().cloned().unwrap_or_default()
     }
 
-    /// Where its stages are noted, if somebody asked for that.
+    /// Trace of the request, if requested.
     fn walk(&self) -> Option<&Arc<Walk>> {
         self.found::<Arc<RequestRecord>>()?.walk()
     }
 
-    /// See [`AuditId`].
+    /// Value of [`AuditId`].
     fn audit_id(&self) -> &HeaderValue {
         &self.found().unwrap_or(&NO_AUDIT_ID).0
     }
 
-    /// See [`ReceivedAt`]; now, before anybody has looked.
+    /// Value of [`ReceivedAt`]; the current time if it is not attached yet.
     fn received(&self) -> Instant {
         self.found().map_or_else(Instant::now, |ReceivedAt(at)| *at)
     }

@@ -1,6 +1,6 @@
-//! How refusals and small answers look on the wire: Go's plain text, and a negotiated Status.
+//! Responses for refusals and small documents: Go's plain text, and a negotiated Status.
 //!
-//! It must not know why something is refused.
+//! Does not depend on the reason of a refusal.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::request::{BeforeMuxComplete, RequestView, Response};
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Of a response: it is this Status, in the form that was asked for.
+/// Extension of a response whose body is this Status, encoded as negotiated.
 #[derive(Clone, Debug)]
 pub struct Answered(pub Arc<Status>);
 
-/// Text as Go's `http.Error` writes it: the message and one newline.
+/// Text as Go's `http.Error` writes it: the message and a newline.
 #[must_use]
 pub fn text(code: StatusCode, message: &str) -> Response {
     plain(code, format!("{message}\n"))
 }
 
-/// Text exactly as it is.
+/// Unchanged text.
 #[must_use]
 pub fn plain(code: StatusCode, body: impl Into<bytes::Bytes>) -> Response {
     let mut response = Response::new(Body::whole(body));
@@ -37,14 +37,14 @@ pub fn plain(code: StatusCode, body: impl Into<bytes::Bytes>) -> Response {
     response
 }
 
-/// `404 page not found`, as Go's mux says it.
+/// `404 page not found`, as written by Go's mux.
 #[must_use]
 pub fn page_not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found")
 }
 
-/// [`page_not_found`]; or, for a request that came before all paths were known, a 503 that asks to
-/// come back (3.4).
+/// [`page_not_found`], or, for a request that arrived before all paths were registered, a 503 with `Retry-After`
+/// (3.4).
 #[must_use]
 pub fn not_found(request: &impl RequestView) -> Response {
     if request.found::<BeforeMuxComplete>().is_none() {
@@ -57,7 +57,7 @@ pub fn not_found(request: &impl RequestView) -> Response {
     status(request, &refusal)
 }
 
-/// Upstream's text for an error before negotiation: markup characters become entities.
+/// Upstream's text for an error before content negotiation: markup characters are escaped.
 #[must_use]
 pub fn internal(request: &impl RequestView, error: &str) -> Response {
     let uri = request.head().0.path_and_query().map_or("", |p| p.as_str());
@@ -66,7 +66,7 @@ pub fn internal(request: &impl RequestView, error: &str) -> Response {
     text(StatusCode::INTERNAL_SERVER_ERROR, &message)
 }
 
-/// These bytes of this media type.
+/// Response with a body of this media type.
 #[must_use]
 pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::Bytes>) -> Response {
     let mut response = Response::new(Body::whole(body));
@@ -75,7 +75,7 @@ pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::
     response
 }
 
-/// A refusal of impersonation or authorization: as [`status()`], and not to be sniffed.
+/// Refusal by impersonation or authorization: as [`status()`], with `nosniff`.
 #[must_use]
 pub fn forbidden(request: &impl RequestView, refusal: &Status) -> Response {
     let mut response = status(request, refusal);
@@ -83,7 +83,7 @@ pub fn forbidden(request: &impl RequestView, refusal: &Status) -> Response {
     response
 }
 
-/// A Status in what the request accepts (8.2): nothing that fits is indented JSON with the Status's own code.
+/// A Status, encoded as negotiated (8.2); indented JSON, with the code of the Status, if no encoding is acceptable.
 #[must_use]
 pub fn status(request: &impl RequestView, status: &Status) -> Response {
     let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };

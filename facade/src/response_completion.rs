@@ -1,8 +1,8 @@
-//! What outlives a handler: a request is over when its last response byte is, not when its head is.
+//! State of a request that outlives its handler: a request ends with the last byte of its response, not with the head.
 //!
-//! A completion holds the request's record (its tokens and its deadline) and its metrics.
-//! Dropping it, in whatever way the body ends, gives everything back and counts the request once. While the client
-//! takes nothing hyper does not poll the body: the exchange, which others watch, ends the request then.
+//! A completion holds the record of the request (its tokens and its deadline) and its metrics. Dropping it, when the body ends
+//! for any reason, releases everything and counts the request once. While the client reads nothing, hyper does not poll the body:
+//! the owner of the transport, which watches the exchange, then ends the request.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use crate::connection::{ActiveRequestGuard, Exchange};
 use crate::metrics::{Ended, Labels, RequestMetrics};
 use crate::record::RequestRecord;
 
-/// Lives in the response body; see the module.
+/// Owned by the response body; released when it ends.
 pub struct ResponseCompletion {
-    /// Declared before `busy`: a connection is idle when all else is given back.
+    /// Declared before `busy`: the connection becomes idle after everything else is released.
     record: Option<Arc<RequestRecord>>,
     busy: Option<ActiveRequestGuard>,
     exchange: Arc<Exchange>,
-    /// Only of short requests.
+    /// Set for short requests.
     deadline: Option<Instant>,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
     bytes: u64,
@@ -31,7 +31,7 @@ pub struct ResponseCompletion {
     received: Instant,
     code: u16,
     metrics: Arc<RequestMetrics>,
-    /// What is left of a frame that is too large to be sent at once.
+    /// Rest of a frame that is too large to be sent at once.
     rest: Option<Bytes>,
 }
 
@@ -44,7 +44,7 @@ pub struct ResponseCompletion {
 const MAX_STREAM_FRAME: usize = 64 * 1024;
 
 impl ResponseCompletion {
-    /// The completion of a request that arrived at `received` and was answered with `code`.
+    /// Creates the completion of a request that arrived at `received` and gets a response with `code`.
     pub fn new(
         record: Arc<RequestRecord>,
         exchange: Arc<Exchange>,
@@ -71,28 +71,28 @@ impl ResponseCompletion {
         }
     }
 
-    /// The connection is busy until the response is out.
+    /// Keeps the connection busy until the response is sent.
     pub fn set_busy(&mut self, busy: ActiveRequestGuard) {
         self.busy = Some(busy);
     }
 
-    /// Gives back what the request holds; it goes on to be counted as long as this lives.
+    /// Releases the resources of the request; its metrics continue until the completion is dropped.
     pub fn release(&mut self) {
         self.record = None;
     }
 
-    /// What was left of the last frame.
+    /// Takes the rest of the last frame.
     pub fn take_rest(&mut self) -> Option<Bytes> {
         self.rest.take()
     }
 
-    /// Bytes that are left of the last frame.
+    /// Number of bytes of the rest of the last frame.
     #[must_use]
     pub fn rest(&self) -> usize {
         self.rest.as_ref().map_or(0, Bytes::len)
     }
 
-    /// As much of a frame as may be sent now; it is counted.
+    /// Returns the part of a frame that may be sent now, and counts its bytes.
     pub fn send(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
         self.exchange.offer();
         let frame = match frame.into_data() {
@@ -108,19 +108,19 @@ impl ResponseCompletion {
         frame
     }
 
-    /// The body has nothing to send yet.
+    /// Records that the body has no data to send.
     pub fn wait_for_source(&self) {
         self.exchange.wait_for_source();
     }
 
-    /// The body ended with an error after the head was sent.
+    /// Records that the body ended with an error after the head was sent.
     pub fn broke(&mut self) {
         if let Some(labels) = &self.labels {
             self.metrics.aborted(labels);
         }
     }
 
-    /// Whether the deadline has passed; if not, the task is woken when it does.
+    /// True if the deadline has passed; if not, the task is woken when it does.
     pub fn expired(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = self.deadline else { return false };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));

@@ -1,7 +1,7 @@
-//! The route table: what leads where, as one immutable snapshot.
+//! The route table: destinations of requests, as an immutable snapshot.
 //!
-//! Built from Config entries, one at a time; a change costs the few shards that it touches. As upstream's
-//! `proxyHandler` and `APIAggregator.AddAPIService`. It must not know HTTP, nor how entries arrive.
+//! Built from entries of the configuration one at a time; the cost of a change is that of the few shards that it affects. Mirrors
+//! upstream's `proxyHandler` and `APIAggregator.AddAPIService`. Does not depend on HTTP, nor on the source of entries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,43 +14,43 @@ use portico_proxy::Upstream;
 use crate::mux::{Listing, MuxError, PathRecorderMux};
 use crate::sharded::ShardedMap;
 
-/// Where a path leads.
+/// Destination of a path.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A built-in endpoint.
     Builtin {
-        /// It answers although the configuration is too old.
+        /// True if it is served although the configuration is too old.
         when_stale: bool,
     },
     /// Discovery of one group.
     Group,
-    /// One APIService.
+    /// Backend of an APIService.
     Route(Arc<Upstream>),
 }
 
-/// See the module.
+/// Destinations of all paths.
 #[derive(Clone, Debug, Default)]
 pub struct RouteTable {
     mux: PathRecorderMux<Target>,
-    /// By name.
+    /// Routes by name.
     routes: ShardedMap<Arc<Upstream>>,
-    /// Versions with a route, by group; mostly one.
+    /// Versions with a route, by group; usually one.
     groups: ShardedMap<Arc<[Box<str>]>>,
-    /// By the entry's key.
+    /// Served group versions by the key of their entry.
     served: ShardedMap<Arc<Served>>,
-    /// How many entries of local servers there are, by `source/group/version` and by `source/group`.
+    /// Number of entries of local servers, by `source/group/version` and by `source/group`.
     owners: ShardedMap<usize>,
-    /// PEM by hash.
+    /// CA bundles (PEM) by hash.
     bundles: ShardedMap<Bytes>,
-    /// Hashes that routes have named before their bundle came.
+    /// Hashes that routes named before the bundle arrived.
     awaited: BTreeSet<Arc<str>>,
 }
 
 impl RouteTable {
-    /// Built-in endpoints and nothing else.
+    /// Creates a table with built-in endpoints only.
     ///
     /// # Errors
-    /// [`MuxError`] when an endpoint's prefix does not end in a slash.
+    /// [`MuxError`] if the prefix of an endpoint does not end in a slash.
     pub fn new(endpoints: &[BuiltinPath]) -> Result<Self, MuxError> {
         let mut table = Self::default();
         for BuiltinPath { path, prefix, listing, answers_when_stale } in endpoints {
@@ -64,29 +64,29 @@ impl RouteTable {
         Ok(table)
     }
 
-    /// Where a decoded path leads; nothing is for the delegates.
+    /// Destination of a decoded path; `None` for the delegates of the director.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&Target> {
         self.mux.find(path)
     }
 
-    /// The listed paths, sorted.
+    /// Listed paths, sorted.
     #[must_use]
     pub fn listed(&self) -> BTreeSet<Arc<str>> {
         self.mux.listed()
     }
 
-    /// All routes, in no order.
+    /// All routes, unordered.
     pub fn routes(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.routes.iter().map(|(_, upstream)| upstream)
     }
 
-    /// All served group versions, in no order.
+    /// All served group versions, unordered.
     pub fn served(&self) -> impl Iterator<Item = &Arc<Served>> {
         self.served.iter().map(|(_, served)| served)
     }
 
-    /// Which local server serves this group version: built-in before CRD.
+    /// Local server of this group version: built-in before CRD.
     #[must_use]
     pub fn local(&self, group: &str, version: &str) -> Option<Source> {
         let has = |source: &Source| self.owners.contains(&owner_key(*source, group, Some(version)));
@@ -101,16 +101,16 @@ impl RouteTable {
         self.local(group, version).is_some() || routed()
     }
 
-    /// Whether the core server owns the whole group: then an unknown version of it is a Status, not a text 404.
+    /// True if the core server owns the whole group: an unknown version of it is then a Status, not a text 404.
     #[must_use]
     pub fn is_builtin_group(&self, group: &str) -> bool {
         self.owners.contains(&owner_key(Source::Builtin, group, None))
     }
 
-    /// Adds or replaces a route; upstream's AddAPIService.
+    /// Adds or replaces a route (upstream's `AddAPIService`).
     ///
     /// # Errors
-    /// [`MuxError`], never for the paths that are made here.
+    /// [`MuxError`], which does not occur for the paths built here.
     pub fn set_route(&mut self, route: Arc<Route>) -> Result<(), MuxError> {
         let name: Arc<str> = route.name.as_str().into();
         let known = self.routes.get(&name).map(|old| old.route().group_version == route.group_version);
@@ -136,7 +136,7 @@ impl RouteTable {
         Ok(())
     }
 
-    /// Takes the place of another table: what is counted of routes of the same names goes on.
+    /// Copies the state of the routes with the same names, such as counts, from the previous table.
     pub fn follow(&self, before: &Self) {
         for (name, upstream) in self.routes.iter() {
             if let Some(before) = before.routes.get(name) {
@@ -145,7 +145,7 @@ impl RouteTable {
         }
     }
 
-    /// Removes a route; upstream's RemoveAPIService. A name that is not there is no error.
+    /// Removes a route (upstream's `RemoveAPIService`). An unknown name is not an error.
     pub fn remove_route(&mut self, name: &str) {
         let Some(old) = self.routes.remove(name) else { return };
         let gv = &old.route().group_version;
@@ -176,14 +176,14 @@ impl RouteTable {
         self.groups.insert(group.into(), versions);
     }
 
-    /// Adds or replaces what a group version offers, by the entry's key.
+    /// Adds or replaces the APIs of a group version, by the key of the entry.
     pub fn set_served(&mut self, key: &str, served: Arc<Served>) {
         self.remove_served(key);
         self.count(&served, 1);
         self.served.insert(key.into(), served);
     }
 
-    /// Removes what a group version offered, by the entry's key.
+    /// Removes the APIs of a group version, by the key of the entry.
     pub fn remove_served(&mut self, key: &str) {
         if let Some(old) = self.served.remove(key) {
             self.count(&old, -1);
@@ -193,7 +193,7 @@ impl RouteTable {
     fn count(&mut self, served: &Served, by: isize) {
         let Served { source, group, version, .. } = served;
         if *source == Source::Aggregator {
-            // Nobody asks: a backend's group versions have routes.
+            // Not needed: group versions of backends have routes.
             return;
         }
         for key in [owner_key(*source, group, Some(version)), owner_key(*source, group, None)] {
@@ -206,13 +206,13 @@ impl RouteTable {
         }
     }
 
-    /// Adds a CA bundle; routes that waited for it get it.
+    /// Adds a CA bundle, and passes it to the routes that wait for it.
     ///
     /// # Errors
-    /// As [`RouteTable::set_route`].
+    /// [`MuxError`], as in [`RouteTable::set_route`].
     pub fn set_bundle(&mut self, hash: &str, pem: Bytes) -> Result<(), MuxError> {
         if self.bundles.insert(hash.into(), pem).is_some() {
-            // The same hash is the same content.
+            // Equal hashes mean equal content.
             return Ok(());
         }
         self.awaited.remove(hash);
@@ -221,41 +221,41 @@ impl RouteTable {
         waiting.into_iter().try_for_each(|route| self.set_route(route))
     }
 
-    /// Forgets a CA bundle; routes that hold it keep it.
+    /// Removes a CA bundle; routes that use it keep it.
     pub fn remove_bundle(&mut self, hash: &str) {
         self.bundles.remove(hash);
     }
 
-    /// CA bundles that routes name and that are not here.
+    /// Hashes of CA bundles that routes name and that are not loaded.
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
-        // Who waited may have gone.
+        // The waiting routes may have been removed.
         let named = |hash: &str| self.routes().any(|u| bundle_of(u.route()) == Some(hash));
         let missing = |hash: &&Arc<str>| !self.has_bundle(hash) && named(hash);
         self.awaited.iter().filter(missing).map(ToString::to_string).collect()
     }
 
-    /// Whether a CA bundle is here.
+    /// True if a CA bundle is loaded.
     #[must_use]
     pub fn has_bundle(&self, hash: &str) -> bool {
         self.bundles.contains(hash)
     }
 }
 
-/// A built-in endpoint's place.
+/// Path of a built-in endpoint.
 #[derive(Clone, Debug)]
 pub struct BuiltinPath {
     /// The path; a prefix ends in a slash.
     pub path: String,
-    /// Whether everything below belongs to it, too.
+    /// True if the endpoint includes all paths below.
     pub prefix: bool,
-    /// Whether the index shows it.
+    /// Visibility in the index.
     pub listing: Listing,
-    /// Whether it answers although the configuration is too old.
+    /// True if it is served although the configuration is too old.
     pub answers_when_stale: bool,
 }
 
-/// The hash of the CA bundle that a route trusts.
+/// Hash of the CA bundle that a route trusts.
 #[must_use]
 pub fn bundle_of(route: &Route) -> Option<&str> {
     match &route.backend.as_ref()?.trust {
@@ -264,7 +264,7 @@ pub fn bundle_of(route: &Route) -> Option<&str> {
     }
 }
 
-/// `/apis/G/V`, or `/api` for all of the core group (upstream's legacy rule).
+/// `/apis/G/V`, or `/api` for the core group (upstream's legacy rule).
 fn root_of(group: &str, version: &str) -> String {
     if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}/{version}") }
 }

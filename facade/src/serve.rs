@@ -1,7 +1,7 @@
-//! One connection: HTTP/1.1 or HTTP/2 by ALPN, its limits, and how it ends.
+//! Serves one connection: HTTP/1.1 or HTTP/2 by ALPN, with its limits and its end.
 //!
-//! The layers see requests; this module sees bytes, idle time and the drain. It must not know what a
-//! request asks for.
+//! The layers handle requests; this module handles bytes, idle time and the drain. Does not depend on the content of
+//! the requests.
 
 mod io;
 mod stream;
@@ -39,7 +39,7 @@ use stream::StreamExecutor;
 ///
 /// Limit (Serving, bytes): the client waits for a window update.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// How much of a body that nobody reads is taken before its request is answered: what a client may have sent unasked.
+/// Maximum bytes of an unread request body that are read before the response: the client may have sent them ahead.
 const UNREAD_BYTES: usize = STREAM_WINDOW as usize;
 /// Time to receive the rest of an unread request body before the response is sent.
 ///
@@ -70,8 +70,8 @@ pub struct Server<H> {
 }
 
 impl<H: Handler> Server<H> {
-    /// A server. After `stopping`, an HTTP/1.1 connection closes after its next response: `drain`, which makes all connections finish
-    /// and close, would cut a request that its client is just sending.
+    /// Creates a server. After `stopping`, an HTTP/1.1 connection closes after its next response. `drain`, which makes all
+    /// connections finish and close, would cut a request that a client is sending at that moment.
     pub fn new(
         handler: H,
         limits: ConnectionLimits,
@@ -81,10 +81,10 @@ impl<H: Handler> Server<H> {
         drain: Watch,
     ) -> Self {
         let mut http1 = http1::Builder::new();
-        // The watchdog below bounds slow heads, without a timer per request.
-        // `pipeline_flush` stays off: with it hyper buffers without bound for a client that does not read.
+        // The watchdog below limits slow heads, without a timer per request.
+        // `pipeline_flush` stays off: hyper would buffer without limit for a client that does not read.
         http1.header_read_timeout(None).half_close(false);
-        // The buffer alone would let a larger head pass if its end comes with the bytes that exceed it.
+        // The buffer size alone would accept a larger head if its end arrives with the bytes that exceed the limit.
         let max_header_bytes = limits.max_header_bytes as usize;
         http1.max_header_size(max_header_bytes).max_buf_size(max_header_bytes.max(8192));
         if limits.max_headers != ConnectionLimits::default().max_headers {
@@ -135,7 +135,7 @@ impl<H: Handler> Server<H> {
             let is_http2 = request.version() == Version::HTTP_2;
             let is_head = request.method() == Method::HEAD && is_http2;
             let (request, unread) = Received::request(request);
-            // Who waits for leave to send a body sends none after an answer.
+            // A client that waits for permission to send a body sends none after a response.
             let unread = unread.filter(|_| !request.headers().contains_key(EXPECT));
             let answer = if let Some(refusal) = refusal {
                 Either::Left(ready(Ok(refusal)))
@@ -144,8 +144,8 @@ impl<H: Handler> Server<H> {
                 request.extensions_mut().insert(connection.clone());
                 Either::Right(handler.borrow_mut().call(request))
             };
-            // In a box of its own, which goes when the response's head is there: while a body streams (a watch), nothing of
-            // the layers is held.
+            // Boxed, so that the state of the layers is freed when the head of the response is ready, and not only at the end of
+            // a body that streams (a watch).
             Box::pin(async move {
                 let Ok(mut response) = answer.await;
                 if let Some(unanswered) = response.extensions().get::<Unanswered>() {
@@ -169,7 +169,7 @@ impl<H: Handler> Server<H> {
         })
     }
 
-    /// Polls the connection until it ends; asks it to finish on a drain, a GOAWAY, or when it idles.
+    /// Polls the connection until it ends; starts a graceful end at a drain, a GOAWAY, or the idle timeout.
     async fn run<C>(
         &self,
         connection: &Connection,
@@ -178,7 +178,7 @@ impl<H: Handler> Server<H> {
     ) where
         C: Future<Output = hyper::Result<()>>,
     {
-        // A set of one: it polls the wait when that is woken, not whenever the connection is.
+        // A set with one element polls the wait only when the wait is woken, not whenever the connection is.
         let mut ending = FuturesUnordered::from_iter([Either::Left(self.ending(connection))]);
         loop {
             tokio::select! {
@@ -221,8 +221,8 @@ impl<H: Handler> Server<H> {
         }
     }
 
-    /// Waits until a connection that was asked to finish must be closed: its client does nothing more, or goes on with new
-    /// requests (h2 takes them until the client has answered the PING behind GOAWAY, which it need not).
+    /// Waits until a connection that is finishing must be closed: its client is inactive, or continues to send requests (h2
+    /// accepts them until the client has answered the PING after GOAWAY, which it can omit).
     async fn gone(&self, connection: &Connection) -> Ending {
         let patience = Instant::now() + GOAWAY_PATIENCE;
         let mut begun = None;
@@ -245,7 +245,7 @@ impl<H: Handler> Server<H> {
     }
 }
 
-/// Makes the response to a HEAD request of the one that a handler would send to a GET: hyper sends its body over HTTP/2.
+/// Turns the response to a GET into one to a HEAD request: hyper would send its body over HTTP/2.
 fn withhold_body(response: &mut Response) {
     let length = response.body().size_hint().exact().filter(|length| *length > 0);
     response.body_mut().clear();
@@ -254,11 +254,11 @@ fn withhold_body(response: &mut Response) {
     }
 }
 
-/// How a connection is brought to its end.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// After what is under way.
+    /// Graceful: after the requests in progress.
     Finish,
-    /// Now.
+    /// Closed at once.
     Close,
 }

@@ -1,5 +1,5 @@
-//! Everything that can be chosen for a facade, as plain values. Parsing flags, environment and files is the root
-//! binary's; field names follow the flags.
+//! Settings of a facade, as plain values. The root binary parses flags, environment and files; fields are named after
+//! the flags.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -16,52 +16,52 @@ use tokio::sync::watch;
 
 use crate::version_info::VersionInfo;
 
-/// See the module. [`FacadeSettings::new`] gives the flags' defaults.
+/// Settings of a facade. [`FacadeSettings::new`] has the defaults of the flags.
 #[derive(Clone, Debug)]
 pub struct FacadeSettings {
-    /// `--bind-address` and `--secure-port`; port 0 is any free one.
+    /// `--bind-address` and `--secure-port`; port 0 selects a free one.
     pub address: SocketAddr,
-    /// A socket that listens at that address already: whoever started the process made it.
+    /// Socket that already listens at that address, passed by the parent process.
     pub passed_socket: Option<Arc<TcpListener>>,
-    /// `--tls-*`: what clients see.
+    /// `--tls-*`: serving certificate.
     pub serving: ServingCertificate,
-    /// `--tls-sni-cert-key`: pairs of certificate and key file for their own names.
+    /// `--tls-sni-cert-key`: certificate and key files for the names in the certificates.
     pub sni: Vec<(PathBuf, PathBuf)>,
     /// `--tls-min-version`
     pub tls_min_version: MinVersion,
-    /// `--tls-cipher-suites`; empty is all.
+    /// `--tls-cipher-suites`; empty means all.
     pub tls_cipher_suites: Vec<String>,
     /// `--tls-curve-preferences`
     pub tls_key_exchanges: Vec<u16>,
     /// `--permit-port-sharing`
     pub permit_port_sharing: bool,
-    /// `--external-hostname`: the address that discovery names, empty for the one that is bound.
+    /// `--external-hostname`: address in discovery; empty for the bound address.
     pub external_hostname: String,
     /// `--advertise-address`
     pub advertise_address: Option<IpAddr>,
-    /// Authentication.
+    /// Settings of authentication.
     pub authentication: AuthenticationSettings,
     /// `--authorization-mode`
     pub authorization: Vec<Mode>,
-    /// Backends.
+    /// Settings of the proxy to backends.
     pub proxying: ProxyingSettings,
-    /// Kubelets.
+    /// Settings of connections to kubelets.
     pub kubelets: KubeletSettings,
-    /// `--peer-ca-file`: what the certificates of servers behind the same address are checked against; none asks none of them.
+    /// `--peer-ca-file`: CAs that verify servers behind the same address; if `None`, no requests are forwarded to them.
     pub peer_ca_file: Option<PathBuf>,
     /// `--request-timeout`, 60 s.
     pub request_timeout: Duration,
-    /// `--stalled-write-timeout`, 60 s: a response of which the client takes nothing for so long is aborted.
+    /// `--stalled-write-timeout`, 60 s: a response is aborted if the client has stalled for this time.
     pub stalled_write_timeout: Duration,
-    /// `--stalled-read-timeout`, 10 s: a body of which nothing comes for so long is refused.
+    /// `--stalled-read-timeout`, 10 s: a request body is refused if nothing arrives for this time.
     pub stalled_read_timeout: Duration,
-    /// `--control-request-timeout`, 10 s: how long local requests wait for a control service that is silent.
+    /// `--control-request-timeout`, 10 s: time for which local requests wait for a silent control service.
     pub control_request_timeout: Duration,
-    /// `--enable-priority-and-fairness`, on: requests queue for as many seats as the next two allow together.
+    /// `--enable-priority-and-fairness`, on: requests queue for seats, whose number is the sum of the next two limits.
     pub enable_priority_and_fairness: bool,
-    /// `--max-requests-inflight`, 400; 0 is unlimited.
+    /// `--max-requests-inflight`, 400; 0 means unlimited.
     pub max_requests_inflight: usize,
-    /// `--max-mutating-requests-inflight`, 200; 0 is unlimited.
+    /// `--max-mutating-requests-inflight`, 200; 0 means unlimited.
     pub max_mutating_requests_inflight: usize,
     /// `--max-request-body-bytes`, 3 MiB.
     pub max_request_body_bytes: usize,
@@ -75,13 +75,13 @@ pub struct FacadeSettings {
     pub max_request_header_bytes: u32,
     /// `--request-header-timeout`, 32 s.
     pub request_header_timeout: Duration,
-    /// Idle connections are closed after this long, 90 s.
+    /// Idle timeout of connections, 90 s.
     pub idle_timeout: Duration,
     /// `--tls-handshake-timeout`, 10 s.
     pub tls_handshake_timeout: Duration,
-    /// Bytes of events that may wait for the client of a watch, 1 MiB; further ones wait in the control service.
+    /// Maximum bytes of events that are queued for the client of a watch, 1 MiB; further ones wait in the control service.
     pub watch_buffer_bytes: usize,
-    /// `--max-watch-buffer-bytes`, 256 MiB: the same of all clients together.
+    /// `--max-watch-buffer-bytes`, 256 MiB: the maximum for all clients together.
     pub max_watch_buffer_bytes: usize,
     /// `--cors-allowed-origins`
     pub cors_allowed_origins: Vec<String>,
@@ -93,8 +93,8 @@ pub struct FacadeSettings {
     pub livez_grace_period: Duration,
     /// `--shutdown-delay-duration`
     pub shutdown_delay_duration: Duration,
-    /// Whether connections wait until everything is ready, so that the first answer is a full one; otherwise health checks are
-    /// answered from the start.
+    /// True if connections wait until everything is ready, so that the first response is complete; otherwise health checks are
+    /// served from the start.
     pub serve_when_ready: bool,
     /// `--shutdown-send-retry-after`
     pub shutdown_send_retry_after: bool,
@@ -102,74 +102,74 @@ pub struct FacadeSettings {
     pub shutdown_watch_termination_grace_period: Duration,
     /// `--profiling`, on.
     pub profiling: bool,
-    /// `--console`, on: `/console/` and what it shows of this facade.
+    /// `--console`, on: `/console/` and its data about this facade.
     pub console: bool,
-    /// `--test-faults`, off: tests may ask for faults at `/portico/test-faults`.
+    /// `--test-faults`, off: tests can set faults at `/portico/test-faults`.
     pub test_faults: bool,
     /// `--debug-socket-path`
     pub debug_socket: Option<PathBuf>,
     /// `/flagz` and `/statusz`
     pub zpages: ZPages,
-    /// Where a facade in a process of its own keeps its state; none beside the control service.
+    /// Saved state of a facade in its own process; `None` for a facade in the process of the control service.
     pub fail_static: Option<FailStaticSettings>,
     /// `/version`
     pub version: VersionInfo,
-    /// What this facade is called towards the control service.
+    /// Name of this facade in reports to the control service.
     pub name: String,
 }
 
-/// Where the serving certificate comes from.
+/// Source of the serving certificate.
 #[derive(Clone, Debug)]
 pub enum ServingCertificate {
-    /// `--tls-cert-file` and `--tls-private-key-file`, read again when they change.
+    /// `--tls-cert-file` and `--tls-private-key-file`, reread when they change.
     Files {
-        /// The certificate, intermediates appended.
+        /// Certificate, followed by intermediates.
         cert: PathBuf,
-        /// Its key.
+        /// Private key.
         key: PathBuf,
     },
-    /// Made and renewed by somebody else.
+    /// Certificate that another component creates and renews.
     Given(watch::Receiver<CertPair>),
 }
 
-/// The client certificate that backends are shown.
+/// Client certificate that is presented to backends.
 #[derive(Clone, Debug)]
 pub enum ProxyClientCertificate {
-    /// `--proxy-client-cert-file` and `--proxy-client-key-file`, or what the control service of the process keeps; read again when
-    /// they change.
+    /// `--proxy-client-cert-file` and `--proxy-client-key-file`, or the files that the control service in this process maintains;
+    /// reread when they change.
     Files {
-        /// The certificate, intermediates appended.
+        /// Certificate, followed by intermediates.
         cert: PathBuf,
-        /// Its key.
+        /// Private key.
         key: PathBuf,
     },
-    /// Made and renewed by somebody else; none until there is one.
+    /// Certificate that another component creates and renews; `None` until there is one.
     Given(watch::Receiver<Option<Arc<CertPair>>>),
 }
 
-/// Who is trusted.
+/// Settings of authentication.
 #[derive(Clone, Debug, Default)]
 pub struct AuthenticationSettings {
-    /// The internal CA (PEM): administrators and facades. Always trusted where it is given.
+    /// Internal CA (PEM) of administrators and facades, always trusted if set.
     pub internal_ca: Option<Vec<u8>>,
     /// `--client-ca-file`
     pub client_ca_file: Option<PathBuf>,
     /// `--token-auth-file`
     pub token_auth_file: Option<PathBuf>,
-    /// `--anonymous-auth`; unset is on, but off under AlwaysAllow.
+    /// `--anonymous-auth`; if unset, on unless the mode is AlwaysAllow.
     pub anonymous: Option<bool>,
     /// `--requestheader-*`
     pub request_header: Option<FrontProxy>,
 }
 
-/// Backends.
+/// Settings of the proxy to backends.
 #[derive(Clone, Debug)]
 pub struct ProxyingSettings {
-    /// What they are shown; nothing where there is none.
+    /// Client certificate that is presented to backends, if any.
     pub client_cert: Option<ProxyClientCertificate>,
     /// `--egress-selector-config-file`
     pub egress_selector_config_file: Option<PathBuf>,
-    /// `--backend-allow-cidr`; empty is all that is not refused anyway.
+    /// `--backend-allow-cidr`; empty allows all addresses that are not always refused.
     pub backend_allow_cidr: Vec<IpNet>,
     /// `--backend-dial-timeout`, 30 s.
     pub dial_timeout: Duration,
@@ -201,20 +201,20 @@ impl Default for ProxyingSettings {
     }
 }
 
-/// What kubelets see, and what they are checked against.
+/// Settings of connections to kubelets.
 #[derive(Clone, Debug)]
 pub struct KubeletSettings {
     /// `--kubelet-client-certificate` and `--kubelet-client-key`
     pub client_cert: Option<(PathBuf, PathBuf)>,
-    /// `--kubelet-certificate-authority`; none checks nobody.
+    /// `--kubelet-certificate-authority`; if `None`, certificates of kubelets are not verified.
     pub certificate_authority: Option<PathBuf>,
-    /// `--kubelet-timeout`, 5 s: how long a connection to a kubelet may take to stand.
+    /// `--kubelet-timeout`, 5 s: timeout for establishing a connection to a kubelet.
     pub timeout: Duration,
-    /// `--max-connection-bytes-per-sec`, none.
+    /// `--max-connection-bytes-per-sec`, unlimited if `None`.
     pub max_connection_bytes: Option<NonZeroU32>,
-    /// `--streaming-connection-idle-timeout`, 4 h: how long a WebSocket that is translated may be idle.
+    /// `--streaming-connection-idle-timeout`, 4 h: idle timeout of translated WebSockets.
     pub streaming_idle_timeout: Duration,
-    /// `--streaming-max-message-bytes`, 32 MiB: the longest message of such a WebSocket.
+    /// `--streaming-max-message-bytes`, 32 MiB: maximum message size of translated WebSockets.
     pub streaming_max_message_bytes: usize,
 }
 
@@ -231,28 +231,28 @@ impl Default for KubeletSettings {
     }
 }
 
-/// What a facade shows of itself: upstream's z-pages.
+/// Settings of upstream's z-pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZPages {
-    /// The flags and their values, for `/flagz`; without them it is not served (gate `ComponentFlagz`).
+    /// Flags and their values, for `/flagz`; if `None`, it is not served (gate `ComponentFlagz`).
     pub flags: Option<BTreeMap<String, String>>,
-    /// Whether `/statusz` is served (gate `ComponentStatusz`).
+    /// True if `/statusz` is served (gate `ComponentStatusz`).
     pub status: bool,
 }
 
-/// The state on disk.
+/// Settings of the saved state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailStaticSettings {
-    /// `--data-dir`; the state lies in `facade-state` below it.
+    /// `--data-dir`; the state is stored in the folder `facade-state` below it.
     pub data_dir: PathBuf,
     /// `--fail-static-max-age`, 24 h.
     pub max_age: Duration,
-    /// States of other stores are refused, where the kubeconfig names the store.
+    /// ID of the store, if the kubeconfig contains it; states of other stores are refused.
     pub store_id: Option<String>,
 }
 
 impl FacadeSettings {
-    /// The defaults, with this certificate.
+    /// Returns the defaults with this certificate.
     #[must_use]
     pub fn new(serving: ServingCertificate) -> Self {
         Self {

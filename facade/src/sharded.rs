@@ -1,15 +1,15 @@
-//! A map that is read as an immutable snapshot and changed cheaply: a tree of three levels, copied on write.
+//! A map that is read as an immutable snapshot and changed at low cost: a tree of three levels, copied on write.
 //!
-//! A change copies 64 + 64 pointers and one small leaf (n / 4096 entries), so that one delta to a table of
-//! thousands of routes costs microseconds, and readers of the old snapshot are not disturbed.
+//! A change copies 64 + 64 pointers and one small leaf (n / 4096 entries), so that a change to a table of thousands of routes
+//! costs microseconds and does not affect readers of the old snapshot.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// Branches of the root, and leaves of a branch.
+/// Number of branches, and of leaves per branch.
 const WIDTH: usize = 64;
 
-/// A persistent map from paths (or other text) to values that are cheap to clone.
+/// Persistent map from text, such as paths, to values that are cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ShardedMap<V> {
     branches: Arc<[Branch<V>]>,
@@ -18,11 +18,11 @@ pub struct ShardedMap<V> {
 }
 
 type Branch<V> = Arc<[Leaf<V>]>;
-/// In no order; short, so looking through it is faster than hashing again.
+/// Unordered entries of a leaf. There are few of them, so a linear search is faster than a second hash.
 type Leaf<V> = Arc<Vec<(Arc<str>, V)>>;
 
 impl<V: Clone> ShardedMap<V> {
-    /// No entries.
+    /// Creates an empty map.
     #[must_use]
     pub fn new() -> Self {
         let leaf: Leaf<V> = Arc::new(Vec::new());
@@ -30,26 +30,26 @@ impl<V: Clone> ShardedMap<V> {
         Self { branches: vec![branch; WIDTH].into(), hasher: RandomState::new(), len: 0 }
     }
 
-    /// The value under this key.
+    /// Value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&V> {
         let (branch, leaf) = self.place(key);
         self.branches[branch][leaf].iter().find(|(k, _)| &**k == key).map(|(_, value)| value)
     }
 
-    /// Whether there is a value under this key.
+    /// True if there is a value for this key.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Puts a value; returns the one that it replaces.
+    /// Inserts a value and returns the previous one.
     pub fn insert(&mut self, key: Arc<str>, value: V) -> Option<V> {
         let leaf = self.leaf_mut(&key);
         match leaf.iter_mut().find(|(k, _)| *k == key) {
             Some((_, old)) => Some(std::mem::replace(old, value)),
             None => {
-                // Most leaves hold one or two entries for ever: room for four would be the most of the map.
+                // Most leaves only ever have one or two entries: a capacity of four would use most of the map's memory.
                 leaf.reserve_exact(1);
                 leaf.push((key, value));
                 self.len += 1;
@@ -58,9 +58,9 @@ impl<V: Clone> ShardedMap<V> {
         }
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     pub fn remove(&mut self, key: &str) -> Option<V> {
-        // Looking first spares the copy of a leaf that would not change.
+        // The lookup avoids the copy of a leaf that would not change.
         self.get(key)?;
         let leaf = self.leaf_mut(key);
         let at = leaf.iter().position(|(k, _)| &**k == key)?;
@@ -69,13 +69,13 @@ impl<V: Clone> ShardedMap<V> {
         Some(old)
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// All entries, in no order.
+    /// All entries, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &V)> {
         let leaves = self.branches.iter().flat_map(|branch| branch.iter());
         leaves.flat_map(|leaf| leaf.iter()).map(|(key, value)| (key, value))

@@ -1,21 +1,21 @@
-//! What `/statusz` shows that does not change while the process runs.
+//! Content of `/statusz` that is constant while the process runs.
 
 use jiff::Timestamp;
 
-/// Folders of paths that are no help in debugging (`nonDebuggingEndpoints`).
+/// First path segments that are not useful for debugging (`nonDebuggingEndpoints`).
 const APIS: [&str; 5] = ["apis", "api", "openid", "openapi", ".well-known"];
 
-/// See the module.
+/// Constant content of `/statusz`.
 #[derive(Clone, Debug, Default)]
 pub struct StatusPage {
-    /// When the process was started.
+    /// Start time of the process.
     pub started: Timestamp,
-    /// The first folder of each listed path, sorted.
+    /// First segments of the listed paths, sorted.
     pub paths: Vec<String>,
 }
 
 impl StatusPage {
-    /// Of a process that was started at a Unix time, with these listed paths.
+    /// Creates the content for a process that started at a Unix time, with these listed paths.
     pub fn new<'a>(started: f64, listed: impl IntoIterator<Item = &'a str>) -> Self {
         let folders = listed.into_iter().filter_map(|path| path.split('/').nth(1));
         let mut paths: Vec<String> = folders
@@ -24,7 +24,7 @@ impl StatusPage {
             .collect();
         paths.sort();
         paths.dedup();
-        // Whole seconds, as upstream counts them.
+        // Full seconds, as upstream.
         Self { started: Timestamp::from_second(started as i64).unwrap_or_default(), paths }
     }
 }

@@ -1,7 +1,8 @@
-//! Faults that a test asks for (`--test-faults`): which requests they meet, what happens to those, and which are in force.
+//! Faults that a test requests (`--test-faults`): the affected requests, the effects, and the faults that are set.
 //!
-//! [`crate::layers::test_faults`] carries them out, [`crate::endpoints`] sets and removes them. Rules, statuses, revisions and the
-//! cutting of streams are pure; only [`FaultsInForce`] is shared. It must not know who answers a request (docs/internals/adr/0034).
+//! [`crate::layers::test_faults`] applies them, [`crate::endpoints`] sets and removes them. Rules, statuses,
+//! revisions and the cutting of streams are pure; only [`FaultStore`] is shared. Does not depend on the handler of
+//! a request (docs/internals/adr/0034).
 
 mod body_name;
 mod events;

@@ -1,8 +1,8 @@
-//! How the control service is reached: in this process, or over TLS with a facade's certificate.
+//! Transport to the control service: in this process, or over TLS with a facade's certificate.
 //!
-//! The configuration, calls and watches have connections of their own, so that they do not fill each other's streams;
-//! calls and watches one of each runtime, so that no request waits for another thread. Calls and watches that are more than one
-//! connection should carry get further ones. It must not know which services are called.
+//! The configuration, calls and watches have separate connections, so that they do not use up each other's streams; calls and
+//! watches have one for each runtime, so that no request waits for another thread. More calls or watches than one connection
+//! should carry get further connections. Does not depend on the services that are called.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -23,8 +23,8 @@ use crate::body::BoxError;
 
 /// Calls, or watches, on one connection to the control service.
 ///
-/// Control services accept `--control-max-streams-per-connection` (1,024); a call beyond that would wait for another one to
-/// end.
+/// Control services accept `--control-max-streams-per-connection` (1,024); a call beyond that would wait for the end of
+/// another call.
 ///
 /// Limit (Facades and control services): the next one gets another connection.
 const CALLS_OF_A_CONNECTION: usize = 500;
@@ -38,16 +38,16 @@ const CALL_WINDOW: u32 = 1 << 20;
 /// Limit (Facades and control services, bytes): the control service pauses the watch.
 const WATCH_WINDOW: u32 = 256 << 10;
 
-/// What generated clients call.
+/// Service type of the generated clients.
 pub type GrpcService =
     BoxCloneSyncService<Request<tonic::body::Body>, Response<tonic::body::Body>, ControlError>;
 
-/// A call that did not reach the control service.
+/// Error of a call that did not reach the control service.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ControlError(#[source] BoxError);
 
-/// See the module. Cheap to clone.
+/// Transport to one control service. Cheap to clone.
 #[derive(Clone)]
 pub struct ControlTransport {
     pub(crate) config: GrpcService,
@@ -55,7 +55,7 @@ pub struct ControlTransport {
     pub(crate) streams: GrpcService,
     pub(crate) trust: Option<LocalTrust>,
     pub(crate) local: bool,
-    /// The connections to a control service elsewhere, so that they can be replaced.
+    /// Connections to a control service in another process, which can be replaced.
     channels: Option<Arc<ArcSwap<Channels>>>,
 }
 
@@ -84,13 +84,13 @@ impl Channels {
         }
     }
 
-    /// The same, not connected yet.
+    /// Returns the same channels, not connected yet.
     fn renewed(&self) -> Self {
         Self::to(self.endpoint.clone(), self.calls.runtimes.len())
     }
 }
 
-/// Something of each runtime, and one of all other threads.
+/// One value per runtime, and one for all other threads.
 struct RuntimeChannels<T> {
     endpoint: Endpoint,
     make: fn(&Endpoint) -> T,
@@ -108,14 +108,14 @@ impl<T> RuntimeChannels<T> {
         }
     }
 
-    /// Made at a runtime's first call and by itself: what drives a channel lives where it was made.
+    /// Value of this runtime, created at its first call: the task that drives a channel runs in the runtime that created it.
     fn here(&self) -> &T {
         let mine = connection_runtimes::current().and_then(|runtime| self.runtimes.get(runtime));
         mine.map_or(&self.others, |made| made.get_or_init(|| (self.make)(&self.endpoint)))
     }
 }
 
-/// Opens a channel when all others carry [`CALLS_OF_A_CONNECTION`].
+/// Opens another channel when all others carry [`MAX_CALLS_PER_CONNECTION`] calls.
 struct CountedChannels {
     endpoint: Endpoint,
     open: Mutex<Vec<CountedChannel>>,
@@ -123,7 +123,7 @@ struct CountedChannels {
 
 struct CountedChannel {
     channel: Channel,
-    /// Each call holds one of these.
+    /// Counts calls: each one holds a clone.
     place: Arc<()>,
 }
 
@@ -142,7 +142,7 @@ impl CountedChannels {
         Self { endpoint: endpoint.clone(), open: Mutex::default() }
     }
 
-    /// A channel with room for another call, and its place there. Of idle ones behind it one stays open.
+    /// Returns a channel with room for another call, and a slot on it. Keeps one idle channel after it open.
     fn with_room(&self) -> (Channel, Arc<()>) {
         let mut open = self.open.lock();
         let first = open.iter().position(CountedChannel::has_room).unwrap_or(open.len());
@@ -159,13 +159,13 @@ impl CountedChannels {
     }
 }
 
-/// A connection of this runtime with room, and a place on it.
+/// Returns a channel of this runtime with room, and a slot on it.
 fn counted(channels: &RuntimeChannels<CountedChannels>) -> (Channel, Option<Arc<()>>) {
     let (channel, place) = channels.here().with_room();
     (channel, Some(place))
 }
 
-/// One of the connections, whichever it is at the time and place of a call.
+/// Service that selects the connection at the time of each call.
 #[derive(Clone)]
 struct Current {
     channels: Arc<ArcSwap<Channels>>,
@@ -178,7 +178,7 @@ impl Service<Request<tonic::body::Body>> for Current {
     type Future = BoxFuture<'static, Result<Self::Response, ControlError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ControlError>> {
-        // The channel of the call says when it is ready: it may be another one by then.
+        // The call itself waits until its channel is ready, which can be another one by then.
         Poll::Ready(Ok(()))
     }
 
@@ -188,7 +188,7 @@ impl Service<Request<tonic::body::Body>> for Current {
             let response = channel.oneshot(request).await.map_err(|e| ControlError(e.into()))?;
             let Some(place) = place else { return Ok(response) };
             Ok(response.map(|body| {
-                // The call has its place for as long as its body is read.
+                // The call holds its slot until its body is read.
                 tonic::body::Body::new(body.map_frame(move |frame| {
                     let _held = &place;
                     frame
@@ -199,7 +199,7 @@ impl Service<Request<tonic::body::Body>> for Current {
 }
 
 impl ControlTransport {
-    /// The generated servers of this very process; `trust` proves it.
+    /// Connects to services in this process; `trust` proves that calls come from it.
     pub fn local<S>(service: S, trust: LocalTrust) -> Self
     where
         S: tower::Service<Request<tonic::body::Body>, Response = Response<tonic::body::Body>>
@@ -215,10 +215,11 @@ impl ControlTransport {
         Self { config, calls, streams, trust: Some(trust), local: true, channels: None }
     }
 
-    /// Creates the transport to a control service in another process, for calls from `runtimes` runtimes. Dials at the first call.
+    /// Creates the transport to a control service in another process, for calls from `runtimes` runtimes. Dials at
+    /// the first call.
     ///
     /// # Errors
-    /// [`ConnectError`] when address or certificates cannot be used.
+    /// [`ConnectError`] if the address or the certificates cannot be used.
     pub fn remote(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
         let channels = Arc::new(ArcSwap::from_pointee(Channels::new(connection, runtimes)?));
         let through = |of: fn(&Channels) -> (Channel, Option<Arc<()>>)| {
@@ -234,10 +235,10 @@ impl ControlTransport {
         })
     }
 
-    /// Calls from now on go over new connections, with other credentials; what is under way is not cut.
+    /// Uses new connections, with other credentials, for further calls; calls in progress are not interrupted.
     ///
     /// # Errors
-    /// [`ConnectError`]; everything stays as it was then.
+    /// [`ConnectError`]; the old connections stay in use.
     pub fn reconnect(&self, connection: &Connection) -> Result<(), ConnectError> {
         if let Some(current) = &self.channels {
             let runtimes = current.load().calls.runtimes.len();
@@ -246,7 +247,7 @@ impl ControlTransport {
         Ok(())
     }
 
-    /// Calls from now on go over new connections: those that there are may lead nowhere.
+    /// Uses new connections for further calls, because existing ones may be dead.
     pub(crate) fn forget_connections(&self) {
         if let Some(current) = &self.channels {
             let renewed = current.load().renewed();
@@ -254,7 +255,7 @@ impl ControlTransport {
         }
     }
 
-    /// A request that carries the proof of being made in this process, where it is.
+    /// Creates a request, with the proof of its origin if the control service is in this process.
     pub(crate) fn request<T>(&self, message: T) -> tonic::Request<T> {
         let mut request = tonic::Request::new(message);
         if let Some(trust) = &self.trust {

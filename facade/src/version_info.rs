@@ -1,10 +1,10 @@
-//! `/version`: which Kubernetes this is, and which Portico.
+//! `/version`: the versions of Kubernetes and of Portico.
 
 use portico_kit::metrics::{Desc, Registry};
 use portico_machinery::effective_version::EffectiveVersion;
 use serde::Serialize;
 
-/// What `/version` says.
+/// Content of `/version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionInfo {
@@ -12,11 +12,11 @@ pub struct VersionInfo {
     pub major: String,
     /// `36`
     pub minor: String,
-    /// The version whose behavior is shown.
+    /// Version whose API is served.
     pub emulation_major: String,
     /// See `emulation_major`.
     pub emulation_minor: String,
-    /// The oldest version whose clients and peers are served.
+    /// Oldest version whose clients and peers are supported.
     pub min_compatibility_major: String,
     /// See `min_compatibility_major`.
     pub min_compatibility_minor: String,
@@ -28,7 +28,7 @@ pub struct VersionInfo {
     pub git_tree_state: String,
     /// RFC 3339, empty if unknown (`PORTICO_BUILD_DATE`).
     pub build_date: String,
-    /// Upstream names its compiler's version here; we ours.
+    /// Version of the compiler, which is Go for upstream and Rust for Portico.
     pub go_version: String,
     /// `rustc`
     pub compiler: String,
@@ -62,7 +62,7 @@ impl Default for VersionInfo {
 }
 
 impl VersionInfo {
-    /// The same, showing this release.
+    /// Replaces the versions of the API.
     #[must_use]
     pub fn showing(self, version: EffectiveVersion) -> Self {
         let EffectiveVersion { emulation, min_compatibility } = version;
@@ -75,7 +75,7 @@ impl VersionInfo {
         }
     }
 
-    /// Shows it as `kubernetes_build_info`, whose value is always 1.
+    /// Registers the metric `kubernetes_build_info`, whose value is always 1.
     pub fn register(&self, registry: &Registry) {
         let info = registry.gauge_vec(Desc::gauge(
             "kubernetes_build_info",

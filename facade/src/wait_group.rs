@@ -1,14 +1,14 @@
-//! A counter of what is under way, so that a drain knows when the last of it is over.
+//! A counter of work in progress, so that a drain can wait for its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The top bit says that nobody may enter any more; the rest counts who is inside.
+/// Top bit: the group is closed. The other bits count the tokens.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// A counter that can be closed and waited for. Clones are the same group.
+/// A counter that can be closed and waited for. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct WaitGroup {
     inner: Arc<Inner>,
@@ -20,39 +20,39 @@ struct Inner {
     empty: Notify,
 }
 
-/// A place in a wait group, given back when dropped.
+/// Membership in a wait group, which ends when the token is dropped.
 #[derive(Debug)]
 pub struct Token(Arc<Inner>);
 
 impl WaitGroup {
-    /// A place, unless the group is closed.
+    /// Joins the group; `None` if it is closed.
     #[must_use]
     pub fn enter(&self) -> Option<Token> {
         let before = self.inner.state.fetch_add(1, Ordering::AcqRel);
         let token = Token(self.inner.clone());
-        // Dropping the token takes the count back.
+        // Dropping the token decrements the count again.
         (before & CLOSED == 0).then_some(token)
     }
 
-    /// From here on nobody enters.
+    /// Closes the group to new members.
     pub fn close(&self) {
         self.inner.state.fetch_or(CLOSED, Ordering::AcqRel);
         self.inner.empty.notify_waiters();
     }
 
-    /// How many are inside.
+    /// Number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.state.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// Whether nobody is inside.
+    /// True if there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Resolves when nobody is inside. To be called after [`WaitGroup::close`].
+    /// Resolves when there are no members. Must be called after [`WaitGroup::close`].
     pub async fn drained(&self) {
         loop {
             let notified = self.inner.empty.notified();

@@ -1,5 +1,5 @@
-//! The facade through its real listener: HTTPS on port 0, a scripted control service behind the generated traits, and a
-//! TLS backend.
+//! Tests of the facade through its listener: HTTPS on port 0, a scripted control service behind the generated traits, and
+//! a TLS backend.
 
 #[cfg(test)]
 mod facade {

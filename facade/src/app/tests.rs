@@ -1,4 +1,4 @@
-//! The layers as a table: requests in, what each layer does to them out. The director is a stub.
+//! Table of requests and the effect of each layer on them. The director is a stub.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::request::{Request, RequestView, Response};
 use crate::respond;
 use crate::wait_group::WaitGroup;
 
-/// Does what the path says.
+/// Behaves as the path names.
 async fn stub(request: Request) -> Result<Response, Infallible> {
     Ok(match request.info().path.as_str() {
         "/panic" => panic!("asked to"),
@@ -88,7 +88,7 @@ impl Default for Rig {
     }
 }
 
-/// Knows no token.
+/// Control service that cannot be reached: reviews no token and makes no decision.
 struct Nobody;
 
 impl Reviewer for Nobody {
@@ -103,7 +103,7 @@ impl Decider for Nobody {
     }
 }
 
-/// Is asked and never answers.
+/// Decider that never responds.
 struct Silent;
 
 impl Decider for Silent {
@@ -168,7 +168,7 @@ impl Rig {
     }
 }
 
-/// What the bootstrap policy gives to everybody, in short.
+/// Returns the part of the bootstrap policy that lets all users read `/version` and the health checks.
 fn everybody_may_see_the_version() -> Policy {
     let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let rule = Rule {
@@ -213,7 +213,7 @@ async fn ask(app: &impl Handler, request: Request) -> Answer {
     }
 }
 
-/// A request of this line (`GET /x`), with headers (`a: b`), as root unless there is an Authorization.
+/// Builds a request from a line (`GET /x`) and headers (`a: b`), as root unless there is an Authorization header.
 fn request(line: &str, headers: &[&str]) -> Request {
     let (method, uri) = line.split_once(' ').unwrap();
     let mut builder = http::Request::builder().method(method).uri(uri);
@@ -227,7 +227,7 @@ fn request(line: &str, headers: &[&str]) -> Request {
     builder.extension(connection).body(Body::empty()).unwrap()
 }
 
-/// request, headers, code, part of the body, header and its value
+/// Request line, headers, expected code, part of the body, header name, header value.
 type Row = (&'static str, &'static [&'static str], u16, &'static str, &'static str, &'static str);
 
 #[tokio::test]
@@ -360,7 +360,7 @@ async fn a_drain_refuses_late_requests_but_not_health() {
 #[test]
 fn a_request_on_its_way_is_small() {
     let size = std::mem::size_of_val(&Rig::default().app().call(request("GET /x", &[])));
-    // Copied once per request: a layer that keeps much across its wait shows here. The director's part is in a box.
+    // The future is copied once per request; a layer that keeps much state across an await increases it. The director's is boxed.
     let director = std::mem::size_of_val(&stub(request("GET /x", &[])));
     assert!(size < director + 1024 && size < 4096, "{size} bytes");
 }

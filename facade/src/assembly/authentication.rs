@@ -1,4 +1,4 @@
-//! From authentication settings to the chain of authenticators, and again whenever a file changes.
+//! Builds the chain of authenticators from settings, and rebuilds it when a file changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use portico_auth::authz::Mode;
 use crate::configuration::Configuration;
 use crate::settings::FacadeSettings;
 
-/// Files that say who is trusted. Clones share them.
+/// Files with CAs and tokens that are trusted. Clones share them.
 #[derive(Clone)]
 pub(super) struct AuthFiles {
     internal: Option<Authority>,
@@ -29,7 +29,7 @@ pub(super) struct AuthFiles {
 }
 
 impl AuthFiles {
-    /// Reads all files; tokens that no file knows are reviewed.
+    /// Reads all files. Tokens that the token file does not contain are reviewed by the control service.
     pub(super) fn load(settings: &FacadeSettings, registry: &Registry) -> Result<Self, StartError> {
         let auth = &settings.authentication;
         let internal = auth.internal_ca.as_deref().map(Authority::from_pem).transpose();
@@ -47,7 +47,7 @@ impl AuthFiles {
         })
     }
 
-    /// The authenticators of what the files say now.
+    /// Builds the authenticators from the current contents of the files.
     pub(super) fn authenticators(&self) -> AuthenticatorChain {
         let mut chain = AuthenticatorChain::default()
             .with_anonymous(self.anonymous)
@@ -74,7 +74,7 @@ impl AuthFiles {
         chain
     }
 
-    /// The CAs that clients are known by now.
+    /// Returns the current CAs of client certificates.
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let client = self.client_ca.as_ref().map(|ca| ("client CA", ca.current()));
         let proxy = self.proxy_ca.as_ref().map(|(ca, _)| ("front-proxy CA", ca.current()));
@@ -85,7 +85,7 @@ impl AuthFiles {
         client.into_iter().chain(proxy).flat_map(read).collect()
     }
 
-    /// Polls the files and puts other authenticators in force when one changes.
+    /// Polls the files and activates new authenticators when a file changes.
     pub(super) fn follow(&self, tasks: &TaskSet, configuration: &Arc<Configuration>) {
         if let Some(ca) = &self.client_ca {
             self.follow_one(tasks, configuration, ca, "client-ca-file");
@@ -114,7 +114,7 @@ impl AuthFiles {
         });
     }
 
-    /// Looks at the files now.
+    /// Rereads the files now.
     pub(super) async fn reload(&self) -> Vec<FileError> {
         let mut errors = Vec::new();
         if let Some(ca) = &self.client_ca {

@@ -1,14 +1,14 @@
-//! Why a facade does not start.
+//! Errors of the start of a facade.
 
 use std::io;
 use std::net::SocketAddr;
 
 use crate::layers::{cors, hsts};
 
-/// Why a facade did not start.
+/// Error that prevents the start of a facade.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A file that a setting names.
+    /// A file that a setting names cannot be used.
     #[error(transparent)]
     File(#[from] portico_kit::certs::FileError),
     /// TLS settings or certificates.
@@ -20,9 +20,9 @@ pub enum StartError {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {}", portico_gostd::os::error_text(source))]
     Bind {
-        /// Where.
+        /// Address of the listener.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// `--cors-allowed-origins`
@@ -34,16 +34,16 @@ pub enum StartError {
     /// `--egress-selector-config-file`
     #[error(transparent)]
     Egress(#[from] portico_kit::egress::EgressError),
-    /// A hook or a check that is there twice: a mistake of ours.
+    /// A hook or a check is registered more than once: an internal error.
     #[error(transparent)]
     Hook(#[from] portico_kit::hooks::HookError),
-    /// See [`StartError::Hook`].
+    /// A health check is registered more than once: an internal error.
     #[error(transparent)]
     Health(#[from] portico_kit::health::HealthError),
-    /// The threads for large responses.
+    /// The threads that render large responses cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
-    /// A built-in path: a mistake of ours.
+    /// A built-in path cannot be registered: an internal error.
     #[error(transparent)]
     Mux(#[from] crate::mux::MuxError),
 }
@@ -55,7 +55,7 @@ impl StartError {
         matches!(self, Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }
 
-    /// Whether a setting is wrong, rather than the machine or the data.
+    /// True if a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {
         use StartError::{Cors, Egress, File, Hsts, Tls};

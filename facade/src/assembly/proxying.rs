@@ -1,4 +1,4 @@
-//! From settings to the proxy: address rules, egress, client certificates, limits.
+//! Builds the proxy from settings: address rules, egress, client certificates, limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use super::error::StartError;
 use crate::settings::{FacadeSettings, KubeletSettings, ProxyClientCertificate};
 
-/// The selection of the egress configuration that backends are dialed through.
+/// Egress selection for connections to backends.
 const SELECTION: &str = "cluster";
 
-/// The proxy and the files that give its identities.
+/// The proxy and the files with its client certificates and CAs.
 #[derive(Clone)]
 pub(super) struct Proxying {
     pub(super) proxy: Proxy,
@@ -29,7 +29,7 @@ pub(super) struct Proxying {
     files: Files,
 }
 
-/// Files that are read again when they change.
+/// Files that are reread when they change.
 #[derive(Clone)]
 struct Files {
     proxy_client: Option<FileWatch<CertPair>>,
@@ -83,13 +83,13 @@ impl Proxying {
         Ok(Self { proxy: Proxy::new(proxy, ProxyMetrics::new(registry)), policy, client_cert, files })
     }
 
-    /// What backends are shown now.
+    /// Returns the client certificate that the proxy presents to backends.
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let shown = self.client_cert.as_ref().and_then(ClientCert::current);
         shown.iter().map(|pair| ("client of backends", pair.info().clone())).collect()
     }
 
-    /// Polls the files; the proxy sees their changes.
+    /// Polls the files; the proxy receives their changes.
     pub(super) fn follow(&self, tasks: &TaskSet) {
         let Files { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
         if let Some(files) = proxy_client {
@@ -106,7 +106,7 @@ impl Proxying {
         }
     }
 
-    /// Looks at the files now.
+    /// Rereads the files now.
     pub(super) async fn reload(&self) -> Vec<FileError> {
         let Files { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
         let mut errors = Vec::new();
@@ -119,7 +119,7 @@ impl Proxying {
         errors
     }
 
-    /// What peers' certificates are checked against; nothing where no request goes to them.
+    /// CA bundle for certificates of peers; `None` if no requests are forwarded to peers.
     pub(super) fn peer_authority(&self) -> Option<watch::Receiver<CaBundle>> {
         self.files.peer_authority.as_ref().map(FileWatch::subscribe)
     }
@@ -157,7 +157,7 @@ impl Files {
     }
 }
 
-/// A bundle that TLS can be spoken with.
+/// Returns a CA bundle that is usable for TLS.
 fn authority(flag: &str, pem: &[u8]) -> Result<Bundle, TlsError> {
     let roots = Roots::Pem { what: flag.to_owned(), pem: pem.into() };
     ClientTls::builder().roots(roots).build()?;

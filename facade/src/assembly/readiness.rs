@@ -1,4 +1,4 @@
-//! When a facade is ready, for those who wait for it: whoever has started it, and connections where they are to wait.
+//! Readiness of a facade, for the process that started it and for listeners that accept connections only when all is ready.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use portico_kit::health::{Endpoint, Health, HealthQuery};
 use portico_kit::lifecycle::Signal;
 use portico_proto::convert::Check;
 
-/// How often readiness is looked at until it is there.
+/// Interval between two checks of readiness.
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// Resolves when a configuration has come and `/readyz` would answer 200, but for [`Check::REPAIRED_OVER_API`].
+/// Resolves when a configuration is active and `/readyz` would return 200, without the checks in [`Check::REPAIRED_OVER_API`].
 pub(super) async fn ready(synced: Signal, health: Health) {
     synced.signaled().await;
     let query = HealthQuery {
@@ -23,7 +23,7 @@ pub(super) async fn ready(synced: Signal, health: Health) {
     }
 }
 
-/// Resolves when connections may be taken: at once, or, where they are to wait until then, when all is ready or is to stop.
+/// Resolves when connections may be accepted: at once, or, if `waits_for_readiness`, when the facade is ready or stops.
 pub(super) async fn may_serve(waits: bool, synced: Signal, health: Health, mut drain: drain::Watch) {
     if waits {
         tokio::select! {

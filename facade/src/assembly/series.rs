@@ -1,4 +1,4 @@
-//! Drops the metric series of resources that are not served any more.
+//! Drops the metric series of resources that are no longer served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::metrics::RequestMetrics;
 /// Time between two passes.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Drops series until it is cancelled.
+/// Drops series until canceled.
 pub(super) async fn drop_unserved(current: Current, requests: Arc<RequestMetrics>, local: LocalMetrics) {
     let mut passes = interval(INTERVAL);
     passes.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! The facade's serving certificates: from files or given, replaced while connections come in.
+//! Serving certificates of the facade: from files or from a channel, replaced while the facade serves.
 
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::pki::CertInfo;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::error::StartError;
 use crate::settings::{FacadeSettings, ServingCertificate};
 
-/// The listener's TLS and where its certificates come from.
+/// TLS of the listener and the source of its certificates.
 #[derive(Clone)]
 pub(super) struct Serving {
     pub(super) tls: ServerTls,
@@ -33,7 +33,7 @@ impl Source {
 }
 
 impl Serving {
-    /// Reads all pairs.
+    /// Reads all certificates and keys.
     pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
         let default = match &settings.serving {
             ServingCertificate::Files { cert, key } => {
@@ -58,7 +58,7 @@ impl Serving {
         Ok(Self { tls, default, sni })
     }
 
-    /// Follows changes of files, and of what is given.
+    /// Follows changes of the files and of the channel.
     pub(super) fn follow(&self, tasks: &TaskSet) {
         match &self.default {
             Source::Files(files) => self.follow_files(tasks, files, "tls-cert-file"),
@@ -86,7 +86,7 @@ impl Serving {
         });
     }
 
-    /// Looks at the files now.
+    /// Rereads the files now.
     pub(super) async fn reload(&self) -> Vec<FileError> {
         let mut errors = Vec::new();
         if let Source::Files(files) = &self.default {
@@ -98,7 +98,7 @@ impl Serving {
         errors
     }
 
-    /// What is served with now.
+    /// Returns the certificates in use.
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let by_name = self.sni.iter().map(|files| ("serving by name", files.current().info().clone()));
         std::iter::once(("serving", self.default.current().info().clone())).chain(by_name).collect()

@@ -1,4 +1,4 @@
-//! A running facade, and upstream's way to stop it (4.5).
+//! A running facade and its shutdown, in upstream's order (section 4.5).
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -22,10 +22,10 @@ use crate::settings::FacadeSettings;
 /// Limit (Serving): connections are closed.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// What is read again when files change.
+/// Files that are reread when they change.
 pub(super) type Files = (Serving, AuthFiles, Proxying);
 
-/// A facade that serves. Dropping it does not stop it: see [`RunningFacade::shutdown`].
+/// A running facade. Dropping it does not stop it; call [`RunningFacade::shutdown`].
 pub struct RunningFacade {
     addr: SocketAddr,
     settings: FacadeSettings,
@@ -47,44 +47,45 @@ impl RunningFacade {
         Self { addr, settings, parts, drain, connections, files }
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The signals of its life.
+    /// Lifecycle signals.
     pub fn lifecycle(&self) -> &Lifecycle {
         &self.parts.lifecycle
     }
 
-    /// Its hooks: pre-shutdown hooks may be added.
+    /// Hooks; pre-shutdown hooks can be added.
     pub fn hooks(&self) -> &Hooks {
         &self.parts.hooks
     }
 
-    /// Addresses that are listeners of this process, too, and that backends must not lie at.
+    /// Adds a listener of this process, which backends must not have as address.
     pub fn add_own_listener(&self, addr: SocketAddr) {
         self.files.2.policy.add_own_listener(addr);
     }
 
-    /// Resolves when a configuration is in force.
+    /// Resolves when a configuration is active.
     pub fn configured(&self) -> impl Future<Output = ()> + Send + use<> {
         let synced = self.parts.configuration.synced.clone();
         async move { synced.signaled().await }
     }
 
-    /// Resolves when `/readyz` would answer 200: asks itself, since nobody else may.
+    /// Resolves when `/readyz` would return 200. Evaluates the checks itself, because access to `/readyz` can be restricted.
     pub async fn ready(&self) {
         ready(self.parts.configuration.synced.clone(), self.parts.health.clone()).await;
     }
 
-    /// Resolves when a part failed without which the facade cannot go on.
+    /// Resolves when a required task has failed.
     pub fn failed(&self) -> impl Future<Output = TaskFailure> + Send + use<> {
         let tasks = self.parts.tasks.clone();
         async move { tasks.failed().await }
     }
 
-    /// Looks at certificate, CA and token files now (SIGHUP). What cannot be used is returned and stays as it was.
+    /// Rereads certificate, CA and token files now (SIGHUP). Returns the errors of unusable files; their old contents
+    /// stay in use.
     pub async fn reload(&self) -> Vec<FileError> {
         let (serving, auth, proxying) = &self.files;
         let mut errors = serving.reload().await;
@@ -93,7 +94,7 @@ impl RunningFacade {
         errors
     }
 
-    /// Stops without waiting for anybody: requests that are under way, and watches, are cut off. The process must end soon.
+    /// Stops without draining: cuts off requests in flight and watches. The process must end soon.
     pub fn shutdown_at_once(self) {
         self.parts.lifecycle.shutdown_initiated.signal();
         self.drain.signal();
@@ -102,7 +103,7 @@ impl RunningFacade {
         self.parts.tasks.cancel();
     }
 
-    /// Stops as upstream does: not ready at once, full service during the delay, then no new requests, then drained.
+    /// Stops in upstream's order: not ready at once, full service during the delay, then no new requests, then a drain.
     pub async fn shutdown(self) {
         let life = self.parts.lifecycle.clone();
         life.shutdown_initiated.signal();
@@ -135,7 +136,7 @@ impl RunningFacade {
         }
     }
 
-    /// Waits for short requests, and for watches as long as their grace.
+    /// Waits for short requests, and for watches during their grace period.
     async fn drained(&self) {
         self.parts.short.close();
         let short = tokio::time::timeout(self.settings.request_timeout, self.parts.short.drained());

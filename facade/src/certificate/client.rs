@@ -1,4 +1,4 @@
-//! The certificate to call the control service with: the kubeconfig's at first, its successors from disk.
+//! Client certificate for calls to the control service: initially that of the kubeconfig, later a renewed one from disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::{CertificateError, Files, PERIOD, is_due};
 use crate::control::sign::Purpose;
 use crate::control_services::ControlServices;
 
-/// Calls from now on with the youngest certificate that there is, renewed in `tasks` for as long as those live. A
-/// connection with a token, or with none, is left as it is. Control services of one store trust the same certificates.
+/// Uses the newest certificate for calls from now on and renews it in `tasks`. Connections with a token, or without
+/// credentials, are not changed. All control services of a store trust the same certificates.
 ///
 /// # Errors
-/// [`CertificateError`] when the stored certificate cannot be used to connect.
+/// [`CertificateError`] if the stored certificate cannot be used to connect.
 pub fn keep_client_certificate(
     dir: &Path,
     connections: &[Connection],
@@ -68,7 +68,7 @@ impl Keeper {
     }
 
     async fn renewed(&self, current: &CertPair) -> Result<CertPair, CertificateError> {
-        // The control service gives it the caller's own name and its own validity, whatever is asked.
+        // The control service overrides the name with that of the caller, and sets its own validity.
         let profile = Profile::client(&current.info().common_name, &[], Duration::from_secs(86_400));
         let (pem, pair) = self.files.sign(&self.control, &profile, Purpose::Client).await?;
         self.use_from_now_on(&pem)?;

@@ -1,5 +1,5 @@
-//! The client certificate that backends are shown, of the control service's own CA of front proxies. Where that has none, there is
-//! no certificate, and it is asked again now and then.
+//! Client certificate that the facade presents to backends, issued by the front-proxy CA of the control service. If the control
+//! service has no such CA, the facade has no certificate and repeats the request at intervals.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use super::{CertificateError, Files, PERIOD, is_due, is_foreign};
 use crate::control::sign::Purpose;
 use crate::control_services::ControlServices;
 
-/// How long a start without a certificate waits for the control service to sign.
+/// Timeout for the first signature at a start without a stored certificate.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
-/// How soon a control service is asked again that has no CA of front proxies: only a new start gives it one.
+/// Retry interval if the control service has no front-proxy CA: it gets one only at a restart.
 const WITHOUT_AUTHORITY: Duration = Duration::from_secs(3600);
-/// How soon it is asked again otherwise.
+/// Retry policy for other failures.
 const RETRY: Policy = Policy::new(Duration::from_secs(1), PERIOD, 2.0, 0.1);
 
-/// The certificate as it stands, renewed in `tasks` for as long as those live. The one on disk serves until there is another, which
-/// is asked for at once: its CA may be gone. A pair that somebody else put there is used as it is.
+/// Returns the current certificate, renewed in `tasks`. The stored certificate is used until a new one arrives, which is
+/// requested at once because the CA may have changed. A foreign pair is used as it is.
 ///
 /// # Errors
-/// Somebody else's pair is there and cannot be used.
+/// A foreign pair is stored and cannot be used.
 pub async fn front_proxy_certificate(
     dir: &Path,
     control: &ControlServices,
@@ -44,7 +44,7 @@ pub async fn front_proxy_certificate(
                 is_fresh = true;
                 Some(pair)
             }
-            // It is asked again, and a second failure is logged.
+            // The renewal repeats the request, and logs a second failure.
             Ok(Err(_)) | Err(_) => None,
         },
     };
@@ -92,7 +92,7 @@ impl Keeper {
     }
 
     async fn signed(&self) -> Result<CertPair, CertificateError> {
-        // The control service gives it the name and the validity that backends are to see, whatever is asked.
+        // The control service overrides the name and the validity.
         let profile = Profile::client("front-proxy-client", &[], Duration::from_secs(86_400));
         let pair = self.files.sign(&self.control, &profile, Purpose::FrontProxy).await?.1;
         tracing::info!(

@@ -1,5 +1,5 @@
-//! The certificate to serve HTTPS with. Without a control service at the first start the facade serves with one that
-//! it makes itself, until it gets another.
+//! Serving certificate. If no control service is reachable at the first start, the facade issues a temporary certificate and
+//! uses it until the control service signs one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::control::sign::Purpose;
 use crate::control_services::ControlServices;
 use crate::settings::ServingCertificate;
 
-/// What a self-made certificate is valid for; one that is signed replaces it long before.
+/// Validity of a temporary certificate; a signed one replaces it long before.
 const SELF_MADE_LIFE: Duration = Duration::from_secs(365 * 86_400);
-/// How often a certificate is asked for while there is only a self-made one.
+/// Interval between requests for a signed certificate while a temporary one is in use.
 const SELF_MADE_PERIOD: Duration = Duration::from_secs(1);
-/// How long a start waits for the control service to sign.
+/// Timeout for the first signature at a start.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
 
 struct Keeper {
@@ -27,11 +27,10 @@ struct Keeper {
     control: ControlServices,
 }
 
-/// The certificate, renewed in `tasks` for as long as those live. `names` are what the facade is called besides
-/// localhost.
+/// Returns the serving certificate, renewed in `tasks`. `names` are names and addresses of the facade other than localhost.
 ///
 /// # Errors
-/// [`CertificateError`] when there is none at all.
+/// [`CertificateError`] if no certificate can be obtained or issued.
 pub async fn signed_certificate(
     dir: &Path,
     names: &[String],
@@ -49,7 +48,7 @@ pub async fn signed_certificate(
 }
 
 impl Keeper {
-    /// The one on disk while it is good or if somebody else put it there, else a signed one, else one of our own making.
+    /// Returns the stored certificate if it is foreign or not due, else a signed one, else a temporary one.
     async fn first(&self) -> Result<CertPair, CertificateError> {
         let stored = self.files.read()?.map(|(_, pair)| pair);
         if let Some(pair) = stored.as_ref().filter(|p| is_foreign(p.info()) || !is_due(p)) {
@@ -76,7 +75,7 @@ impl Keeper {
 
     async fn keep(&self, certificate: &watch::Sender<CertPair>) {
         loop {
-            // Clients that trust the control service's CA refuse a self-made one: it must not stay a moment longer.
+            // Clients that trust the CA of the control service refuse a temporary certificate: replace it as soon as possible.
             let self_made = certificate.borrow().info().issuer == SELF_MADE_CA;
             tokio::time::sleep(if self_made { SELF_MADE_PERIOD } else { PERIOD }).await;
             let stays =

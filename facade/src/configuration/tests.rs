@@ -1,4 +1,4 @@
-//! What comes together is in force together.
+//! Changes that arrive together become active together.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn version(revision: i64) -> Version {
     Version { store_id: "s".to_owned(), revision, ..Version::default() }
 }
 
-/// A route, and the role and binding that let everybody read it; or that all of them are gone.
+/// A route, and the role and binding that let all users read it; or, unless `exist`, the removal of all three.
 fn entries(revision: i64, there: bool) -> Vec<Entry> {
     let words = |word: &str| vec![word.to_owned()];
     let rule = Rule { verbs: words("get"), non_resource_urls: words(PATH), ..Rule::default() };
@@ -47,7 +47,7 @@ fn entries(revision: i64, there: bool) -> Vec<Entry> {
     all.map(|(kind, key, payload)| Entry { kind, key, revision, payload: there.then_some(payload) }).into()
 }
 
-/// Whether there is a route, whether one may read it, and whether its issuer is known.
+/// Returns whether the route exists, whether its path may be read, and whether its issuer is known.
 fn seen(in_force: &InForce) -> [bool; 3] {
     let user = UserInfo::new("u", ["everybody"]);
     let question = Attributes::path(user, "get", PATH);

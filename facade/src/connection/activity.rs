@@ -1,6 +1,6 @@
-//! What a connection is doing, as its watchdog sees it: requests under way, a request head that is not complete, idle.
+//! Activity of a connection, for its watchdog: requests in progress, an incomplete request head, or idle.
 //!
-//! One atomic store per read and two per request, instead of a timer per request head.
+//! Costs one atomic store per read and two per request, instead of a timer per request head.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,32 +8,32 @@ use std::time::{Duration, Instant};
 
 use super::limits::ConnectionLimits;
 
-/// See the module.
+/// Activity of one connection.
 #[derive(Debug)]
 pub struct Activity {
     begin: Instant,
-    /// Milliseconds after `begin` at which the connection last became idle.
+    /// Milliseconds after `start` at which the connection last became idle.
     idle_since: AtomicU64,
-    /// Milliseconds plus one after `begin` at which a request head began that is not complete; 0 for none.
+    /// Milliseconds plus one after `start` at which an incomplete request head began; 0 if there is none.
     head_since: AtomicU64,
     requests: AtomicUsize,
-    /// Requests since the connection began.
+    /// Number of requests since the start of the connection.
     begun: AtomicU64,
     upgraded: AtomicBool,
 }
 
-/// What the watchdog makes of it.
+/// Decision of the watchdog on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Let it be.
+    /// Keep the connection.
     Fine,
-    /// No request for too long.
+    /// No request within the idle timeout.
     Idle,
-    /// A request's head does not come to an end.
+    /// A request head is incomplete after the header timeout.
     SlowHead,
 }
 
-/// A request under way, over when dropped.
+/// A request in progress; it ends when the guard is dropped.
 #[derive(Debug)]
 pub struct ActiveRequestGuard(Arc<Activity>);
 
@@ -51,7 +51,7 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Marks a request's beginning.
+    /// Records the start of a request.
     #[must_use]
     pub fn busy(self: &Arc<Self>) -> ActiveRequestGuard {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -60,25 +60,25 @@ impl Activity {
         ActiveRequestGuard(self.clone())
     }
 
-    /// Whether a request is under way.
+    /// True if a request is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// The moment at which the connection last became idle.
+    /// Time at which the connection last became idle.
     #[must_use]
     pub fn idle_since(&self) -> Instant {
         self.begin + Duration::from_millis(self.idle_since.load(Ordering::Relaxed))
     }
 
-    /// How many requests have begun.
+    /// Number of requests that have started.
     #[must_use]
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// What to do about the connection now.
+    /// Decides on the connection at the current time.
     #[must_use]
     pub fn verdict(&self, limits: &ConnectionLimits) -> Verdict {
         if self.is_busy() {
@@ -95,8 +95,8 @@ impl Activity {
         Verdict::Fine
     }
 
-    /// When to look at the verdict again: at the end of the idle time where that comes soon, otherwise often enough to
-    /// find a slow head.
+    /// Time until the next check: the end of the idle timeout if it is near, otherwise an interval short enough to find
+    /// a slow head.
     #[must_use]
     pub fn next_look(&self, limits: &ConnectionLimits) -> Duration {
         let often = limits.look();
@@ -107,25 +107,25 @@ impl Activity {
         often.min(Duration::from_millis(left.max(1)))
     }
 
-    /// The connection speaks another protocol from now on.
+    /// Records that the connection was upgraded to another protocol.
     pub fn upgrade(&self) {
         self.upgraded.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the connection speaks another protocol.
+    /// True if the connection was upgraded to another protocol.
     #[must_use]
     pub fn is_upgraded(&self) -> bool {
         self.upgraded.load(Ordering::Relaxed)
     }
 
-    /// Notes bytes of HTTP/1: between requests they begin a head.
+    /// Records a read of HTTP/1: between requests, bytes start a request head.
     pub fn read(&self) {
         if self.requests.load(Ordering::Relaxed) == 0 {
             self.head(true);
         }
     }
 
-    /// Notes whether the bytes read so far end within a request's head.
+    /// Records whether the bytes read so far end within a request head.
     pub fn head(&self, incomplete: bool) {
         if !incomplete {
             self.head_since.store(0, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Activity {
         }
     }
 
-    /// The moment at which a connection without requests has been idle for too long.
+    /// Time, in milliseconds after `start`, at which a connection without requests exceeds the idle timeout.
     fn idle_at(&self, limits: &ConnectionLimits) -> u64 {
         self.idle_since.load(Ordering::Relaxed).saturating_add(millis(limits.idle_timeout))
     }

@@ -1,8 +1,8 @@
-//! One response on its way to the client: until when it must be taken, and since when the client takes nothing.
+//! Delivery of one response: its deadline, and the time since which the client reads nothing.
 //!
-//! hyper polls a body only while the client makes room for more of it, so a body cannot watch over its own end. Whoever
-//! owns the transport does: the connection's IO in HTTP/1, the task of the stream in HTTP/2. It must not know what is
-//! sent.
+//! hyper polls a body only while the client makes room for more bytes, so a body cannot enforce its own deadline. The owner
+//! of the transport does: the connection's IO in HTTP/1, the task of the stream in HTTP/2. Does not depend on the content
+//! of responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,41 +11,41 @@ use std::time::{Duration, Instant};
 use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
-    /// Of the stream whose task is polled.
+    /// Exchange of the stream whose task is polled.
     static EXCHANGE: Arc<Exchange>;
 }
 
-/// The exchange of the stream in whose task this is called; nothing in HTTP/1.
+/// Returns the exchange of the stream in whose task this is called; `None` in HTTP/1.
 pub(super) fn of_task() -> Option<Arc<Exchange>> {
     EXCHANGE.try_with(Arc::clone).ok()
 }
 
-/// A stream's task, whose exchange this is.
+/// Runs the task of a stream with its exchange.
 pub fn in_task<F: Future>(exchange: Arc<Exchange>, stream: F) -> TaskLocalFuture<Arc<Exchange>, F> {
     EXCHANGE.scope(exchange, stream)
 }
 
-/// See the module. In HTTP/1 it is the connection's: responses follow each other there.
+/// Delivery of a response. In HTTP/1 the connection has one exchange for all responses, which follow each other.
 #[derive(Debug)]
 pub struct Exchange {
     begin: Instant,
     is_stream: bool,
-    /// Milliseconds plus one after `begin`; 0 for none.
+    /// Milliseconds plus one after `start`; 0 if there is no deadline.
     deadline: AtomicU64,
-    /// Milliseconds plus one after `begin` at which bytes were made ready that the client has not made room for; 0 while
-    /// the response waits for its source.
+    /// Milliseconds plus one after `start` at which bytes were offered that the client has not read; 0 while the response
+    /// waits for its source.
     offered: AtomicU64,
     aborted: AtomicBool,
 }
 
 impl Exchange {
-    /// Of all responses of an HTTP/1 connection.
+    /// Creates the exchange of all responses of an HTTP/1 connection.
     #[must_use]
     pub fn of_connection() -> Self {
         Self::new(false)
     }
 
-    /// Of one HTTP/2 stream.
+    /// Creates the exchange of one HTTP/2 stream.
     #[must_use]
     pub fn of_stream() -> Self {
         Self::new(true)
@@ -61,54 +61,55 @@ impl Exchange {
         }
     }
 
-    /// Whether it is one of several in its connection.
+    /// True if the exchange belongs to an HTTP/2 stream.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }
 
-    /// A request begins: the deadline of the one before it is over.
+    /// Starts a request; the deadline of the previous one no longer applies.
     pub fn request(&self) {
         self.deadline.store(0, Ordering::Relaxed);
     }
 
-    /// The response's head is made; its body must be taken by `deadline`, unless that has passed already (the response
-    /// says so then).
+    /// Starts a response. The client must read the body by `deadline`, unless the deadline has already passed: the response
+    /// then reports the timeout itself.
     pub fn respond(&self, deadline: Option<Instant>) {
         let deadline = deadline.filter(|at| *at > Instant::now()).map_or(0, |at| self.mark(at));
         self.deadline.store(deadline, Ordering::Relaxed);
         self.offer();
     }
 
-    /// Bytes of the body are made ready for the client.
+    /// Records that bytes of the body are ready for the client.
     pub fn offer(&self) {
         if self.is_stream {
             self.offered.store(self.mark(Instant::now()), Ordering::Relaxed);
         }
     }
 
-    /// The response is handed over. One that no filter has followed is whole, and waits for the client from here on.
+    /// Records that the response was passed to hyper. A response without a filter is complete and waits for the client
+    /// from now on.
     pub fn hand_over(&self) {
         if self.offered.load(Ordering::Relaxed) == 0 {
             self.offer();
         }
     }
 
-    /// The client has taken everything; the body waits for its source.
+    /// Records that the client has read everything and the body waits for its source.
     pub fn wait_for_source(&self) {
         if self.is_stream {
             self.offered.store(0, Ordering::Relaxed);
         }
     }
 
-    /// When all of the response must have been taken.
+    /// Time by which the client must have read the complete response.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.at(self.deadline.load(Ordering::Relaxed))
     }
 
-    /// When the response must be aborted if the client goes on to take nothing. While the response waits for its source
-    /// there is nothing to take, and only a deadline that has passed counts.
+    /// Time at which the response is aborted if the client continues to read nothing. While the response waits for its source,
+    /// only a deadline that has passed counts.
     #[must_use]
     pub fn due(&self, stalled_write: Duration) -> Option<Instant> {
         let deadline = self.deadline();
@@ -121,12 +122,12 @@ impl Exchange {
         }
     }
 
-    /// The response is aborted because its client did not take it in time.
+    /// Records that the response is aborted because the client did not read it in time.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was.
+    /// True if the response was aborted.
     #[must_use]
     pub fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::Relaxed)

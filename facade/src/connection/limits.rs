@@ -5,15 +5,15 @@ use std::time::Duration;
 /// Limits of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// A request's head must be complete this long after its first byte.
+    /// Time within which a request head must be complete after its first byte.
     pub header_timeout: Duration,
     /// Idle time of a connection without requests.
     ///
     /// Limit (Serving): the connection is closed, over HTTP/2 with GOAWAY.
     pub idle_timeout: Duration,
-    /// A response of which the client takes nothing for so long is aborted.
+    /// Time after which a response is aborted if its client has stalled.
     pub stalled_write: Duration,
-    /// Bytes of a request's headers; more is 431.
+    /// Maximum bytes of the headers of a request; larger ones get 431.
     pub max_header_bytes: u32,
     /// Header fields of an HTTP/1 request.
     ///
@@ -21,12 +21,12 @@ pub struct ConnectionLimits {
     pub max_headers: usize,
     /// `--http2-max-streams-per-connection`
     pub max_streams: u32,
-    /// `--disable-http2-serving` turns it off.
+    /// True if HTTP/2 is enabled (`--disable-http2-serving` disables it).
     pub http2: bool,
 }
 
 impl Default for ConnectionLimits {
-    /// Upstream's: 32 s, 90 s, 1 MiB, 100 streams; and 60 s for stalled responses, 100 header fields.
+    /// Upstream's limits: 32 s, 90 s, 1 MiB, 100 streams; also 60 s for stalled responses, and 100 header fields.
     fn default() -> Self {
         Self {
             header_timeout: Duration::from_secs(32),
@@ -41,7 +41,7 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// How often a connection is looked at: often enough to find a slow head soon after its time.
+    /// Interval between checks of a connection, short enough to find a slow head soon after its timeout.
     #[must_use]
     pub fn look(&self) -> Duration {
         self.header_timeout.min(self.idle_timeout) / 4

@@ -1,4 +1,4 @@
-//! The open connections. An idle one is closed when a new one needs its place.
+//! The open connections. An idle connection is closed to make room for a new one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::Connection;
 
-/// See the module. Clones share the connections.
+/// The open connections of a listener. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct OpenConnections {
     inner: Arc<Inner>,
@@ -20,7 +20,7 @@ struct Inner {
     open: Mutex<HashMap<u64, Arc<Connection>>>,
 }
 
-/// An open connection. Dropping it removes the connection.
+/// Registration of an open connection; dropping it removes the connection.
 pub struct OpenConnection {
     connections: OpenConnections,
     id: u64,
@@ -35,8 +35,8 @@ impl OpenConnections {
         OpenConnection { connections: self.clone(), id }
     }
 
-    /// Closes the connection that has been idle for longest, one of an unknown client if there is any. One of a known client
-    /// stays while some of the `places` belong to connections in their handshake, or to connections that are being closed.
+    /// Closes the connection that has been idle for longest, preferably one of an unauthenticated client. A connection of an
+    /// authenticated client is not closed while connections in their handshake or about to be closed take some of the `capacity`.
     pub fn close_idle(&self, places: usize) {
         let open = self.inner.open.lock();
         let known_too = open.len() >= places && !open.values().any(|connection| connection.is_closing());

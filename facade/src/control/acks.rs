@@ -1,17 +1,17 @@
-//! Acknowledgements that wait until the stream has room for them.
+//! Acknowledgements that wait for room in the stream.
 
 use portico_proto::config::stream_request::Message;
 use portico_proto::config::{Ack, StreamRequest};
 use tokio::sync::mpsc;
 
-/// The acknowledgement that is not sent yet; a newer one takes its place, with what it refuses.
+/// The acknowledgement that is not sent yet. A newer one replaces it and takes over its refusals.
 #[derive(Default)]
 pub(super) struct Acks {
     unsent: Option<Ack>,
 }
 
 impl Acks {
-    /// Adds one.
+    /// Adds an acknowledgement.
     pub(super) fn add(&mut self, mut ack: Ack) {
         if let Some(mut earlier) = self.unsent.take() {
             earlier.refused.append(&mut ack.refused);
@@ -20,7 +20,7 @@ impl Acks {
         self.unsent = Some(ack);
     }
 
-    /// Sends what there is, if there is room.
+    /// Sends the pending acknowledgement if the stream has room.
     pub(super) fn send(&mut self, outbox: &mpsc::Sender<StreamRequest>) {
         if self.unsent.is_some()
             && let Ok(room) = outbox.try_reserve()

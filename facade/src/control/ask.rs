@@ -1,4 +1,4 @@
-//! Asks the control service what only the objects can answer, by reviews in the facade's own name.
+//! Reviews by the control service, requested in the facade's own name, for decisions that require objects.
 
 mod access;
 mod token;
@@ -18,18 +18,18 @@ pub use access::AccessAsker;
 pub use token::TokenAsker;
 
 const JSON: &str = "application/json";
-/// The name of facades towards the control service.
+/// User name of facades in calls to the control service.
 const FACADE: &str = "system:portico:facade";
 
-/// See the module. Cheap to clone.
+/// Client of reviews. Cheap to clone.
 #[derive(Clone)]
 pub struct Asker {
     services: ControlServices,
-    /// How long a review may take: the caller waits.
+    /// Timeout of a review, for which the client waits.
     timeout: Duration,
 }
 
-/// A kind of review.
+/// Kind of review.
 trait Review: Serialize {
     const GROUP: &'static str;
     const KIND: &'static str;
@@ -37,13 +37,13 @@ trait Review: Serialize {
     type Answered: Default + DeserializeOwned;
 }
 
-/// The reason for a missing review. Earlier answers are served only while no control service can be reached.
+/// Reason for a missing review. Earlier results are used only while no control service can be reached.
 #[derive(Debug, thiserror::Error)]
 enum NoReview {
-    /// No control service has answered.
+    /// No control service responded.
     #[error("{0}")]
     Unreachable(String),
-    /// A control service has answered with something else than a review.
+    /// A control service responded with something other than a review.
     #[error("{0}")]
     Failed(String),
 }
@@ -70,20 +70,20 @@ struct Answer<S> {
 }
 
 impl Asker {
-    /// Asks over this transport; `timeout` is `--control-request-timeout`.
+    /// Creates a client; `timeout` is `--control-request-timeout`.
     #[must_use]
     pub fn new(services: ControlServices, timeout: Duration) -> Self {
         Self { services, timeout }
     }
 
-    /// The review's status.
+    /// Requests a review and returns its status.
     ///
     /// # Errors
-    /// [`NoReview`]
+    /// [`ReviewError`]
     async fn review<S: Review>(&self, spec: &S) -> Result<S::Answered, NoReview> {
         let call =
             call::<S>(spec).ok_or_else(|| NoReview::Failed("a review cannot be written".to_owned()))?;
-        // Reviews change nothing: another control service is asked the same.
+        // Reviews change nothing, so they may be repeated at another control service.
         let asked = self.services.call(Repeat::Always, None, |member| self.asked::<S>(member, call.clone()));
         let asked = tokio::time::timeout(self.timeout, asked).await;
         let review = match asked {
@@ -134,7 +134,7 @@ fn call<S: Review>(spec: &S) -> Option<Call> {
     })
 }
 
-/// The status of a review, as Go programs write it.
+/// Decodes the status of a review, which can have `null` fields, as Go programs write them.
 fn read<S: Default + DeserializeOwned>(body: &[u8]) -> Option<S> {
     let answer = portico_gostd::json::from_slice::<Answer<S>>(body);
     answer.inspect_err(|error| tracing::debug!(%error, "cannot decode a review")).ok()?.status
@@ -159,7 +159,7 @@ mod tests {
         for code in [Code::Unavailable, Code::DeadlineExceeded, Code::ResourceExhausted, Code::Internal] {
             let mut status = tonic::Status::new(code, "why");
             assert!(matches!(NoReview::of(&status), NoReview::Failed(_)), "{code}");
-            // Made here, by the transport.
+            // The transport creates this kind of status.
             status.set_source(Arc::new(std::io::Error::from(std::io::ErrorKind::BrokenPipe)));
             let NoReview::Unreachable(text) = NoReview::of(&status) else { panic!("{code}") };
             assert_eq!(text, "the connection was closed", "{code}");

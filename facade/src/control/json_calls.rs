@@ -1,8 +1,8 @@
 //! Methods of the control service that may be called over HTTPS, with JSON, in the caller's name.
 //!
-//! Path and permission are those of the gRPC method: the facade has asked for `post` on `/grpc/<service>/<method>`, and the control
-//! service asks for the same again. Of histories the control service alone asks, for the verb `history` on what the message names. The JSON
-//! is that of proto3, with every field; a stream of messages is a line for each.
+//! Path and permission are those of the gRPC method: the facade requires the verb `post` on `/grpc/<service>/<method>`, and the
+//! control service checks it again. For histories only the control service checks, for the verb `history` on the objects that the
+//! message names. The JSON is that of proto3, with all fields; a stream of messages is one line per message.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,7 +32,7 @@ use crate::request::RequestView;
 use crate::transport::GrpcService;
 use crate::unavailable::unavailable;
 
-/// What may be called.
+/// Methods that can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonMethod {
     /// `portico.routes.v1.Routes/Explain`
@@ -53,16 +53,16 @@ pub enum JsonMethod {
     Restore,
 }
 
-/// What is answered.
+/// Response of a method.
 pub enum JsonAnswer {
-    /// One message.
+    /// JSON of one message.
     Whole(Vec<u8>),
-    /// A line for each message: `{"result": ...}`, and where it breaks off `{"error": ...}` with a Status.
+    /// One line per message, `{"result": ...}`; after a failure, a last line `{"error": ...}` with a Status.
     Lines(BoxStream<'static, Bytes>),
 }
 
 impl JsonMethod {
-    /// Every one, with its path.
+    /// All methods with their paths.
     pub const ALL: [(&str, Self); 8] = [
         ("/grpc/portico.routes.v1.Routes/Explain", Self::Explain),
         ("/grpc/portico.routes.v1.Routes/List", Self::Routes),
@@ -75,18 +75,18 @@ impl JsonMethod {
     ];
 }
 
-/// Why there is no answer.
+/// Error of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The message cannot be read.
+    /// The message in the request cannot be decoded.
     #[error("the request body is not a message of the method: {0}")]
     Message(String),
-    /// The control service refuses it, or is not there.
+    /// The control service refuses the call or cannot be reached.
     #[error("{}", .0.message)]
     Refused(Box<Status>),
 }
 
-/// See the module.
+/// Calls methods of the control service.
 pub struct JsonCalls {
     services: ControlServices,
     /// `--max-request-body-bytes`
@@ -94,13 +94,13 @@ pub struct JsonCalls {
 }
 
 impl JsonCalls {
-    /// Over these control services, with messages of so many bytes.
+    /// Creates a caller; `max_body` is the maximum size of a request in bytes.
     #[must_use]
     pub fn new(services: ControlServices, max_body: usize) -> Self {
         Self { services, max_body }
     }
 
-    /// The answer as JSON.
+    /// Calls a method and returns its response as JSON.
     ///
     /// # Errors
     /// [`CallError`]
@@ -137,7 +137,7 @@ impl JsonCalls {
         }
     }
 
-    /// One message for one.
+    /// Calls a unary method.
     async fn whole<Q, A, F, Fut>(
         &self,
         repeat: Repeat,
@@ -155,7 +155,7 @@ impl JsonCalls {
         written(&answer).map(JsonAnswer::Whole)
     }
 
-    /// Goes on until somebody ends it.
+    /// Calls the method whose stream ends only when the client disconnects.
     async fn watch_facades(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
         let message: WatchFacadesRequest = read(body)?;
         let ask = |member: Arc<Member>, rpc| async move {
@@ -165,7 +165,7 @@ impl JsonCalls {
         Ok(JsonAnswer::Lines(lines(reports)))
     }
 
-    /// What there was at a time. A refusal is one as long as nothing was read.
+    /// Lists the objects that existed at a time. A failure before the first message is returned as an error.
     async fn past(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
         let message: PastRequest = read(body)?;
         let ask = |to: Arc<Member>, rpc| async move { history(&to).list(rpc).await };
@@ -175,7 +175,7 @@ impl JsonCalls {
         Ok(JsonAnswer::Lines(first.chain(lines(parts)).boxed()))
     }
 
-    /// The revision of now, with all that is acknowledged.
+    /// Returns the current revision; all acknowledged writes are included.
     ///
     /// # Errors
     /// [`CallError`]
@@ -187,7 +187,7 @@ impl JsonCalls {
         Ok(self.ask(Repeat::Always, request, &message, ask).await?.revision)
     }
 
-    /// Asks the control service in use, and others when it is lost, as far as `repeat` allows.
+    /// Calls the control service in use, and another one if it is lost, as far as `repeat` allows.
     async fn ask<Q, A, F, Fut>(
         &self,
         repeat: Repeat,
@@ -260,7 +260,7 @@ fn written(answer: &impl Serialize) -> Result<Vec<u8>, CallError> {
         .map_err(|error| CallError::Refused(Box::new(Status::internal(error.to_string()))))
 }
 
-/// A line for each message, and one for what breaks them off.
+/// Encodes a stream: one line per message, and a last one for the error that ends the stream.
 fn lines<M: Serialize + Send + 'static>(messages: tonic::Streaming<M>) -> BoxStream<'static, Bytes> {
     let all = stream::unfold(Some(messages), move |messages| async move {
         let mut messages = messages?;

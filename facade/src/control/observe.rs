@@ -1,4 +1,4 @@
-//! What this facade's own requests have shown of backends, reported when it changes.
+//! Observations of backends by this facade's own requests, reported when they change.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use tokio::time::Instant;
 
 use crate::route_table::RouteTable;
 
-/// A backend that goes on being reached is reported again after this long: a control service that cannot reach it
-/// itself lets the word of a facade count for twice that.
+/// Interval after which a reachable backend is reported again: a control service that cannot reach the backend itself trusts
+/// the report of a facade for twice this time.
 const REPEAT: Duration = Duration::from_secs(30);
 
-/// One verdict.
+/// Observation of one backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// The APIService.
+    /// Name of the APIService.
     pub name: String,
-    /// The stage that fails; empty when the backend is reached.
+    /// Stage that fails; empty if the backend is reachable.
     pub stage: &'static str,
-    /// For people.
+    /// Human-readable explanation.
     pub detail: String,
 }
 
-/// What was reported last. A new stream begins with nothing reported.
+/// State that was last reported. It is empty when a stream starts.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     reported: HashMap<String, Reported>,
@@ -37,7 +37,7 @@ struct Reported {
 }
 
 impl Reported {
-    /// Whether it is time to report this stage of a backend to which the last request went then.
+    /// True if this stage must be reported, given the time of the last request to the backend.
     fn is_outdated(self, stage: &'static str, last_used: Instant, now: Instant) -> bool {
         let goes_on = stage.is_empty() && last_used > self.at;
         stage != self.stage || goes_on && now.duration_since(self.at) >= REPEAT
@@ -45,8 +45,8 @@ impl Reported {
 }
 
 impl Observer {
-    /// Verdicts that differ from what was reported, and good ones that were reported long ago while requests go on; those of
-    /// routes that were never used are none.
+    /// Returns observations that differ from the last report, and successes that were reported long ago while requests continue.
+    /// Routes that were never used have no observation.
     pub fn changes(&self, table: &RouteTable) -> Vec<Seen> {
         let now = Instant::now();
         let seen = table.routes().filter_map(|upstream| {
@@ -60,7 +60,7 @@ impl Observer {
         seen.collect()
     }
 
-    /// Counts of mirrors that differ from what was reported.
+    /// Returns the counts of mirrors that differ from the last report.
     pub fn mirrored(&self, table: &RouteTable) -> Vec<(String, Mirrored)> {
         let counted = table.routes().filter_map(|upstream| {
             let (name, counts) = (&upstream.route().name, upstream.mirrored()?);
@@ -73,7 +73,7 @@ impl Observer {
         counted.collect()
     }
 
-    /// These were reported.
+    /// Records that these observations and counts were reported.
     pub fn reported(&mut self, seen: Vec<Seen>, mirrored: Vec<(String, Mirrored)>) {
         let at = Instant::now();
         self.reported.extend(seen.into_iter().map(|s| (s.name, Reported { stage: s.stage, at })));

@@ -1,4 +1,4 @@
-//! The report on this facade's state to the control service.
+//! Conversion of the report on this facade's state to its message.
 
 use portico_kit::pki::CertInfo;
 use portico_proto::config as pb;

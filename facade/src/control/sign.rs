@@ -1,4 +1,4 @@
-//! Asks the control service to certify a key of ours.
+//! Requests signatures of the facade's certificates from the control service.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use tonic::Status;
 
 use crate::control_services::{ControlServices, Member, Repeat};
 
-/// What a certificate is for.
+/// Use of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To serve HTTPS with.
+    /// Serves HTTPS.
     Serving,
-    /// To call the control service with.
+    /// Authenticates the facade to the control service.
     Client,
-    /// To show to backends.
+    /// Authenticates the facade to backends.
     FrontProxy,
 }
 

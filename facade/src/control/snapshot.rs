@@ -1,4 +1,4 @@
-//! A snapshot that is not in force yet: it is not complete, or a control service that was asked before has shown a later state.
+//! A snapshot that is not active yet: it is incomplete, or older than the state that another control service has shown.
 
 use std::collections::HashSet;
 
@@ -6,23 +6,23 @@ use portico_proto::convert::{Entry, Version};
 
 use crate::configuration::Refusal;
 
-/// See the module.
+/// Snapshot that is received and not active yet.
 pub(super) struct Snapshot {
-    /// What it shows.
+    /// Version of the snapshot, including changes received after it.
     pub(super) version: Version,
-    /// One under each key.
+    /// Entries, one per key.
     pub(super) entries: Vec<Entry>,
     pub(super) refused: Vec<Refusal>,
     complete: bool,
 }
 
 impl Snapshot {
-    /// An empty one.
+    /// Creates an empty snapshot.
     pub(super) fn new(version: Version) -> Self {
         Self { version, entries: Vec::new(), refused: Vec::new(), complete: false }
     }
 
-    /// A part of it, or a change of it where there is a later version.
+    /// Adds a part of the snapshot, or, with a `version`, a later change.
     pub(super) fn add(&mut self, version: Option<Version>, entries: Vec<Entry>, refused: Vec<Refusal>) {
         if let Some(version) = version {
             self.version = version;
@@ -33,18 +33,18 @@ impl Snapshot {
         self.refused.extend(refused);
     }
 
-    /// All parts have come.
+    /// Records that all parts have arrived.
     pub(super) fn complete(&mut self) {
         self.complete = true;
         self.entries.shrink_to_fit();
     }
 
-    /// Whether all parts have come.
+    /// True if all parts have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether it shows an older state of the same life of the store.
+    /// True if the snapshot is older than `active`, within the same epoch of the store.
     pub(super) fn is_older_than(&self, held: Option<&Version>) -> bool {
         held.is_some_and(|held| {
             (&held.store_id, &held.epoch) == (&self.version.store_id, &self.version.epoch)

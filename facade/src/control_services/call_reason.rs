@@ -8,7 +8,7 @@ use tonic::Status;
 
 use super::failures::{GivenUp, is_answer, is_late};
 
-/// Reason of a failed call: the control service's message, or the failure of the connection.
+/// Reason of a failed call: the message of the control service, or the failure of the connection.
 pub(crate) struct CallReason<'a>(pub(crate) &'a Status);
 
 impl fmt::Display for CallReason<'_> {
@@ -16,14 +16,14 @@ impl fmt::Display for CallReason<'_> {
         let status = self.0;
         match status.source() {
             None if is_answer(status) => f.write_str(status.message()),
-            // tonic's message ends with the HTTP status.
+            // The message of tonic ends with the HTTP status.
             None => {
                 let code = status.message().rsplit(' ').next().unwrap_or_default();
                 write!(f, "a proxy in front of the control service answered with HTTP status {code}")
             }
             Some(source) if source.is::<GivenUp>() => f.write_str(status.message()),
             Some(_) if is_late(status) => f.write_str("the control service did not answer in time"),
-            // Texts of the transport are for its authors.
+            // The messages of the transport are not meant for users.
             Some(source) => f.write_str(source_reason(source).as_deref().unwrap_or("the call was canceled")),
         }
     }

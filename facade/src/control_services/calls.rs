@@ -1,4 +1,4 @@
-//! Calls that outlive their control service.
+//! Calls that are repeated at another control service when theirs is lost.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use super::services::ControlServices;
 ///
 /// Limit (Facades and control services): 503.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long after a failure a call is tried again, unless another control service is in use sooner.
+/// Delay before the first repetition of a call, unless another control service is in use sooner.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long these pauses become.
+/// Maximum delay between repetitions.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
-/// When a call is sent again.
+/// Condition for repeating a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Whenever it was not answered: it changes nothing.
+    /// Repeated whenever no response arrived: the call changes nothing.
     Always,
-    /// Only when no control service can have received it.
+    /// Repeated only if certainly no control service received it.
     IfNeverReceived,
 }
 
 impl ControlServices {
-    /// Calls the control service in use, and another one when that is lost. Gives back the last failure, and who answered.
-    /// `attempt` ends by itself when it has waited for too long; nothing is begun after `deadline`.
+    /// Calls the control service in use, and another one if it is lost. Returns the last failure, or the response and its sender.
+    /// `attempt` ends by itself after its own timeout; no attempt starts after `deadline`.
     pub(crate) async fn call<T, F, Fut>(
         &self,
         repeat: Repeat,
@@ -46,7 +46,7 @@ impl ControlServices {
         let (mut member, mut until, mut pause) = (self.current(), None, PAUSE);
         loop {
             let answer = {
-                // Pinned where it is: a future that is given away by value is kept once more by whoever awaits it.
+                // Pinned in place: a future that is passed by value would be stored a second time by its caller.
                 let attempt = pin!(attempt(Arc::clone(&member)));
                 match self.is_one() {
                     true => attempt.await,
@@ -77,7 +77,7 @@ impl ControlServices {
         }
     }
 
-    /// One attempt; a read is given up when its control service is.
+    /// Makes one attempt. A read is canceled when its control service is lost.
     async fn attempted<T>(
         &self,
         repeat: Repeat,
@@ -98,15 +98,15 @@ impl ControlServices {
         }
     }
 
-    /// Waits a moment, or until another control service is in use.
+    /// Waits for `pause`, or until another control service is in use.
     async fn pause(&self, member: &Member, pause: Duration, until: Instant) {
         let mut in_use = self.subscribe();
         let moved = in_use.wait_for(|now| now.current() != member.index);
-        // Either will do.
+        // Both results end the pause.
         let _moved_or_over = timeout_at((Instant::now() + pause).min(until), moved).await;
     }
 
-    /// Waits until reads of a control service show what was shown before. An error when that cannot be waited for.
+    /// Waits until reads from a control service show the highest revision that was shown before. Returns an error on timeout.
     async fn catches_up(&self, member: &Member) -> Result<(), Status> {
         let shown = self.shown();
         if member.reached() >= shown {
@@ -119,7 +119,7 @@ impl ControlServices {
                     self.is_of_the_store(member, &version);
                 }
             }
-            // One of an earlier release, which says nothing of this.
+            // A control service of an earlier release does not report its revision.
             Err(status) if status.code() == Code::Unimplemented => return Ok(()),
             Err(status) => return Err(status),
         }

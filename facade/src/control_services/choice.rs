@@ -1,23 +1,23 @@
-//! Which control service to use: one that serves, of those the nearest, of those the first.
+//! Selection of the control service to use: one that serves, of those the nearest, of equally near ones the first.
 //!
-//! Pure. Nearness is measured in powers of two, from some milliseconds on: noise moves nobody.
+//! Pure functions. Distances are compared in powers of two above a minimum, so that noise does not cause a switch.
 
 use std::time::Duration;
 
 use super::member::State;
 
-/// Everything that is nearer than this is as near as can be: in the same place, however busy it is there.
+/// Round trip below which all control services count as equally near, because they are at the same site.
 const NEAR: Duration = Duration::from_millis(5);
 
-/// What is known of one.
+/// State and distance of one control service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) state: State,
-    /// To it and back; nothing while it never answered.
+    /// Round trip time; `None` if it never responded.
     pub(super) round_trip: Option<Duration>,
 }
 
-/// The best one of these; nothing when none is better than another.
+/// Returns the index of the best candidate; `None` if none of them responds.
 pub(super) fn best(candidates: &[Candidate]) -> Option<usize> {
     let known = candidates.iter().enumerate().filter(|(_, one)| one.state.answers());
     known
@@ -25,18 +25,18 @@ pub(super) fn best(candidates: &[Candidate]) -> Option<usize> {
         .map(|(index, _)| index)
 }
 
-/// Whether what is in the first state should be left for what is in the second.
+/// True if a control service in the second state is preferable to one in the first state.
 pub(super) fn is_worse(first: State, second: State) -> bool {
     rank(first) > rank(second)
 }
 
-/// Whether the first is to be preferred to the second although that one serves, too.
+/// True if the first is preferred to the second although both serve.
 pub(super) fn is_nearer(candidates: &[Candidate], first: usize, second: usize) -> bool {
     let place = |index: usize| (distance(candidates[index].round_trip), index);
     place(first) < place(second)
 }
 
-/// One that is about to stop is better than one that cannot answer yet.
+/// Ranks states, best first. A draining control service is preferred to one that cannot serve requests yet.
 fn rank(state: State) -> u8 {
     match state {
         State::Serving => 0,
@@ -46,7 +46,7 @@ fn rank(state: State) -> u8 {
     }
 }
 
-/// How far it is, in doublings of [`NEAR`].
+/// Distance in doublings of [`NEAR_ROUND_TRIP`].
 fn distance(round_trip: Option<Duration>) -> u32 {
     let Some(round_trip) = round_trip else { return u32::MAX };
     let times = round_trip.as_micros() / NEAR.as_micros();

@@ -1,37 +1,37 @@
-//! What a failed call means for sending it again: whether its control service was lost, and whether that can have received it.
+//! Classification of failed calls: whether the control service was lost, and whether it can have received the call.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 
-/// Source of the failures of calls that were given up here.
+/// Source of failures of calls that the facade canceled.
 #[derive(Debug, thiserror::Error)]
 #[error("canceled")]
 pub(super) struct GivenUp;
 
-/// Failure of a call whose control service was lost before it answered.
+/// Creates the failure of a call whose control service was lost before it responded.
 pub(crate) fn lost(message: impl Into<String>) -> Status {
     let mut status = Status::unavailable(message);
     status.set_source(Arc::new(GivenUp));
     status
 }
 
-/// Prefix of tonic's message of a failure that is inferred from an HTTP status.
+/// Prefix of tonic's message for a failure that is inferred from an HTTP status.
 const INFERRED: &str = "grpc-status header missing";
 
-/// True if a control service has answered with this failure. A failure with a source was made here, by the transport or by [`lost`]; one
-/// that is inferred from an HTTP status is the answer of a proxy in front of the control service.
+/// True if a control service returned this failure. A failure with a source was created in this process, by the transport or by
+/// [`lost_status`]; one that is inferred from an HTTP status was returned by a proxy in front of the control service.
 pub(crate) fn is_answer(failure: &Status) -> bool {
     failure.source().is_none() && !failure.message().starts_with(INFERRED)
 }
 
-/// Whether the call was not answered because its control service, or the connection to it, was lost: what changes nothing
-/// may be asked of another one.
+/// True if the call has no response because its control service, or the connection to it, was lost. A call that changes nothing
+/// may then be repeated at another one.
 pub(crate) fn was_lost(failure: &Status) -> bool {
     match failure.code() {
         Code::Unavailable => true,
-        // A deadline is the caller's own.
+        // Deadlines are set by the caller.
         _ if !is_answer(failure) => !is_late(failure),
         _ => false,
     }
@@ -42,8 +42,8 @@ pub(super) fn is_late(failure: &Status) -> bool {
     any(failure, |cause| cause.is::<TimeoutExpired>())
 }
 
-/// Whether the call certainly never reached a control service: there was no connection, it had not been given to one, or the
-/// other side has reported that it did not process it.
+/// True if the call certainly never reached a control service: there was no connection, the call was not passed to it, or the
+/// other side reported that it did not process the call.
 pub(crate) fn never_received(failure: &Status) -> bool {
     any(failure, |cause| {
         cause.is::<ConnectError>()
@@ -54,7 +54,7 @@ pub(crate) fn never_received(failure: &Status) -> bool {
     })
 }
 
-/// Whether any cause of a failure is so.
+/// True if any cause of a failure satisfies `matches`.
 fn any(failure: &Status, is: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
     let mut cause = failure.source();
     while let Some(error) = cause {

@@ -1,8 +1,8 @@
-//! Which control service is in use, and how each one is: one value, so that nobody sees half of a change.
+//! The control service in use and the states of all, as one value, so that readers never see a part of a change.
 
 use super::member::State;
 
-/// See the module.
+/// States of all control services, and the one in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InUse {
     current: usize,
@@ -10,37 +10,37 @@ pub(crate) struct InUse {
 }
 
 impl InUse {
-    /// The first of so many, of which nothing is known.
+    /// Uses the first of `members` control services; all states are unknown.
     pub(super) fn new(members: usize) -> Self {
         Self { current: 0, states: vec![State::Unknown; members] }
     }
 
-    /// The one in use.
+    /// Index of the control service in use.
     pub(crate) fn current(&self) -> usize {
         self.current
     }
 
-    /// How one is.
+    /// State of one control service.
     pub(crate) fn state(&self, member: usize) -> State {
         self.states[member]
     }
 
-    /// How all are.
+    /// States of all control services.
     pub(super) fn states(&self) -> &[State] {
         &self.states
     }
 
-    /// How many are to be used.
+    /// Number of control services that serve.
     pub(crate) fn serving(&self) -> usize {
         self.states.iter().filter(|state| **state == State::Serving).count()
     }
 
-    /// One is in another state; whether that is news.
+    /// Sets the state of one control service. Returns true if it changed.
     pub(super) fn set_state(&mut self, member: usize, state: State) -> bool {
         std::mem::replace(&mut self.states[member], state) != state
     }
 
-    /// Another one is used from now on.
+    /// Sets the control service in use.
     pub(super) fn move_to(&mut self, member: usize) {
         self.current = member;
     }

@@ -1,4 +1,4 @@
-//! One of the control services: the way to it, how it is, how near, and how far it has come.
+//! One of the control services: its transport, state, distance, and known revision.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::failures::lost;
 use crate::transport::ControlTransport;
 
-/// How long a ping that waits for a revision may take: longer than the other side waits.
+/// Timeout of a ping that waits for a revision; longer than the control service itself waits.
 const CATCH_UP: Duration = Duration::from_secs(3);
 
 /// Round trips by which the distance to a control service is measured.
@@ -24,27 +24,27 @@ const TRIPS: usize = 64;
 /// The state of a control service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It has not answered yet.
+    /// No response yet.
     Unknown,
-    /// It is to be used.
+    /// Ready to be used.
     Serving,
-    /// It answers, and is not ready or cannot read its database.
+    /// Responds, but is not ready or cannot read its database.
     NotReady,
-    /// It is about to stop.
+    /// About to stop.
     Draining,
-    /// It serves another store.
+    /// Serves another store.
     Foreign,
-    /// It does not answer.
+    /// Does not respond.
     Lost,
 }
 
 impl State {
-    /// Whether it answers what it is asked.
+    /// True if it responds to calls.
     pub(crate) fn answers(self) -> bool {
         matches!(self, Self::Serving | Self::NotReady | Self::Draining)
     }
 
-    /// As people read it.
+    /// Name of the state for logs and the health check.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -57,22 +57,22 @@ impl State {
     }
 }
 
-/// See the module.
+/// One of the control services.
 pub(crate) struct Member {
-    /// Its place in the order.
+    /// Position in the configured order.
     pub(crate) index: usize,
-    /// Its address, for people.
+    /// Address, for logs and metrics.
     pub(crate) name: String,
-    /// The way to it.
+    /// Connections to it.
     pub(crate) transport: ControlTransport,
-    /// Reads of it show at least this revision.
+    /// Revision that its reads are known to show.
     reached: AtomicI64,
     begin: Instant,
-    /// Microseconds plus one after `begin` at which it last answered; 0 for never.
+    /// Microseconds plus one after `start` of its last response; 0 if it never responded.
     last_answer: AtomicU64,
-    /// Somebody's call has failed.
+    /// Notified when a call has failed.
     suspected: Notify,
-    /// How long the last signs of life took, in the order in which they came.
+    /// Latest round trip times, oldest first.
     trips: Mutex<VecDeque<Duration>>,
 }
 
@@ -90,7 +90,7 @@ impl Member {
         }
     }
 
-    /// How far it is known to have come.
+    /// Revision that its reads are known to show.
     pub(super) fn reached(&self) -> i64 {
         self.reached.load(Ordering::Acquire)
     }
@@ -103,19 +103,19 @@ impl Member {
         self.reached.store(0, Ordering::Release);
     }
 
-    /// Records that the member has answered a call, or sent a message on the configuration stream.
+    /// Records a response to a call, or a message on the configuration stream.
     pub(crate) fn record_answer(&self) {
         let now = u64::try_from(self.begin.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.last_answer.store(now.saturating_add(1), Ordering::Release);
     }
 
-    /// How long it has not answered; nothing when it never has.
+    /// Time since its last response; `None` if it never responded.
     pub(crate) fn silence(&self) -> Option<Duration> {
         let last_answer = self.last_answer.load(Ordering::Acquire).checked_sub(1)?;
         Some(self.begin.elapsed().saturating_sub(Duration::from_micros(last_answer)))
     }
 
-    /// A sign of life took so long; the least that one took of late.
+    /// Records the round trip of a ping and returns the shortest of the recent ones.
     pub(super) fn answered_in(&self, took: Duration) -> Duration {
         let mut trips = self.trips.lock();
         if trips.len() == TRIPS {
@@ -125,12 +125,12 @@ impl Member {
         trips.iter().min().copied().unwrap_or(took)
     }
 
-    /// The least that a sign of life took of late; nothing when there was none.
+    /// Shortest of the recent round trips; `None` if there is none.
     pub(super) fn round_trip(&self) -> Option<Duration> {
         self.trips.lock().iter().min().copied()
     }
 
-    /// A call has failed: it is looked after at once.
+    /// Records that a call has failed, so that the watchdog checks the control service at once.
     pub(crate) fn suspect(&self) {
         self.suspected.notify_one();
     }
@@ -140,12 +140,12 @@ impl Member {
         self.suspected.notified().await;
     }
 
-    /// Asks for a sign of life.
+    /// Pings the control service.
     pub(super) async fn sign_of_life(&self) -> Result<PingResponse, tonic::Status> {
         self.asked(0).await
     }
 
-    /// Waits a moment until its reads show this revision; says how far it is.
+    /// Waits, within a timeout, until its reads show this revision. Returns its version.
     pub(super) async fn ping(&self, at_least: i64) -> Result<Option<Version>, tonic::Status> {
         let answer = tokio::time::timeout(CATCH_UP, self.asked(at_least)).await;
         let late = |_| lost("the control service does not answer");

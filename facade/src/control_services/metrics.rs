@@ -1,4 +1,4 @@
-//! Which control service is in use, how each one is and how near, moves between them, and what was sent again.
+//! Metrics of control services: the one in use, states, distances, switches, and repeated calls.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::member::{Member, State};
 type ByServer = [(&'static str, String); 1];
 type ByReason = [(&'static str, &'static str); 1];
 
-/// See the module. Addresses are those of the facade's settings.
+/// Metrics of control services, labeled with the addresses from the facade's settings.
 pub(crate) struct Metrics {
     in_use: Family<ByServer, Gauge>,
     up: Family<ByServer, Gauge>,
@@ -61,7 +61,7 @@ impl Metrics {
         }
     }
 
-    /// How everything is now.
+    /// Sets the gauges to the current states.
     pub(super) fn show<'m>(&self, members: impl Iterator<Item = &'m Member>, now: &InUse) {
         for member in members {
             let label = [("server", member.name.clone())];

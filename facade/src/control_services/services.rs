@@ -1,4 +1,4 @@
-//! All control services of a store: which one is in use, how far each has come, and what was shown of them.
+//! All control services of a store: the one in use, their revisions, and the highest revision that was shown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,23 +14,23 @@ use super::member::{Member, State};
 use super::metrics::Metrics;
 use crate::transport::ControlTransport;
 
-/// See the module. Cheap to clone.
+/// All control services of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct ControlServices(Arc<Inner>);
 
 struct Inner {
     members: Vec<Arc<Member>>,
     in_use: watch::Sender<InUse>,
-    /// How long one may be silent.
+    /// Time without a response after which a control service counts as lost.
     silence: Duration,
-    /// The highest revision that was shown to anybody, of the epoch below.
+    /// Highest revision that was shown to a client, within the epoch in `store_epoch`.
     shown: AtomicI64,
-    /// Whose revisions those are.
+    /// Epoch to which these revisions belong.
     life: Mutex<Life>,
     metrics: Mutex<Option<Metrics>>,
 }
 
-/// Which store it is, and since which restore of it.
+/// ID and epoch of the store, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Life {
     store_id: Option<String>,
@@ -38,19 +38,19 @@ struct Life {
 }
 
 impl From<ControlTransport> for ControlServices {
-    /// The only one there is: in this process, or the only one that is known.
+    /// Wraps a single control service: in this process, or the only one in the settings.
     fn from(transport: ControlTransport) -> Self {
         Self::of(vec![("the control service".to_owned(), transport)], Duration::MAX, None)
     }
 }
 
 impl ControlServices {
-    /// Several, named by their addresses, in the order in which they are preferred where they are equally near. One that is
-    /// silent for `silence` is left. `store_id` is that of the store they serve, where it is known; else the first one that
-    /// is met is the one.
+    /// Creates a set of control services, named by their addresses, in order of preference if equally near. One that does not
+    /// respond within `silence` counts as lost. `store_id` is the ID of their store; if `None`, that of the first one
+    /// to respond.
     ///
     /// # Panics
-    /// Without any.
+    /// Panics if `transports` is empty.
     #[must_use]
     pub fn of(
         transports: Vec<(String, ControlTransport)>,
@@ -74,21 +74,21 @@ impl ControlServices {
         }))
     }
 
-    /// Whether there is no choice.
+    /// True if there is only one control service.
     #[must_use]
     pub fn is_one(&self) -> bool {
         self.0.members.len() == 1
     }
 
-    /// All, in order.
+    /// All control services, in order.
     pub(crate) fn members(&self) -> &[Arc<Member>] {
         &self.0.members
     }
 
-    /// Calls from now on go over new connections, with other credentials: one for each control service, in order.
+    /// Replaces the connections for further calls, with other credentials: one connection for each control service, in order.
     ///
     /// # Errors
-    /// [`ConnectError`]; what could not be replaced stays.
+    /// [`ConnectError`]; connections that could not be replaced stay in use.
     pub fn reconnect(&self, connections: &[Connection]) -> Result<(), ConnectError> {
         for (member, connection) in self.0.members.iter().zip(connections) {
             member.transport.reconnect(connection)?;
@@ -96,7 +96,7 @@ impl ControlServices {
         Ok(())
     }
 
-    /// The one in use.
+    /// Control service in use.
     pub(crate) fn current(&self) -> Arc<Member> {
         match &self.0.members[..] {
             [only] => Arc::clone(only),
@@ -104,12 +104,12 @@ impl ControlServices {
         }
     }
 
-    /// Which one is in use, and how all are, as that changes.
+    /// Subscribes to changes of the states and of the control service in use.
     pub(crate) fn subscribe(&self) -> watch::Receiver<InUse> {
         self.0.in_use.subscribe()
     }
 
-    /// Which one is in use, and how many serve, for people.
+    /// Describes the control service in use and the number of those that serve.
     pub(crate) fn described(&self) -> String {
         let now = self.0.in_use.borrow();
         let (current, all) = (&self.0.members[now.current()], self.0.members.len());
@@ -117,30 +117,30 @@ impl ControlServices {
         format!("{} in use ({state}), {} of {all} serve", current.name, now.serving())
     }
 
-    /// How long one may be silent.
+    /// Time without a response after which a control service counts as lost.
     pub(super) fn silence(&self) -> Duration {
         self.0.silence
     }
 
-    /// Counts from now on.
+    /// Sets the metrics to update.
     pub(super) fn count_in(&self, metrics: Metrics) {
         *self.0.metrics.lock() = Some(metrics);
     }
 
-    /// Changes which one is in use, or how one is.
-    /// `change` says whether that is news; so does the answer.
+    /// Changes the states or the control service in use. `change` returns true if it changed anything, and so does this function.
     pub(super) fn change(&self, change: impl FnOnce(&mut InUse) -> bool) -> bool {
         self.0.in_use.send_if_modified(change)
     }
 
-    /// Counts something, where anything is counted.
+    /// Updates metrics, if there are any.
     pub(super) fn count(&self, counted: impl FnOnce(&Metrics)) {
         if let Some(metrics) = &*self.0.metrics.lock() {
             counted(metrics);
         }
     }
 
-    /// A control service has shown this version of its store. False when it is another store: it must not be used.
+    /// Checks the version of a control service's store. Returns false if it is another store: the control service must
+    /// not be used.
     pub(crate) fn is_of_the_store(&self, member: &Member, version: &Version) -> bool {
         if self.is_one() {
             return true;
@@ -150,7 +150,7 @@ impl ControlServices {
             return false;
         }
         if life.epoch.as_ref() != Some(&version.epoch) {
-            // Restored: revisions of before mean nothing.
+            // The store was restored: revisions of the previous epoch do not count.
             if life.epoch.replace(version.epoch.clone()).is_some() {
                 self.0.shown.store(0, Ordering::Release);
                 self.0.members.iter().for_each(|member| member.forget_revision());
@@ -161,7 +161,7 @@ impl ControlServices {
         true
     }
 
-    /// An answer of this control service shows the store at this revision, or something that was written there.
+    /// Records that a response of this control service showed this revision, or the revision of a write.
     pub(crate) fn has_shown(&self, member: &Member, revision: i64) {
         if !self.is_one() && revision > 0 {
             member.has_reached(revision);
@@ -169,27 +169,27 @@ impl ControlServices {
         }
     }
 
-    /// The highest revision that was shown.
+    /// Highest revision that was shown.
     pub(super) fn shown(&self) -> i64 {
         self.0.shown.load(Ordering::Acquire)
     }
 
-    /// Whether it is to be used.
+    /// True if the control service can be used.
     pub(crate) fn serves(&self, member: &Member) -> bool {
         self.is_one() || self.0.in_use.borrow().state(member.index) == State::Serving
     }
 
-    /// Waits until this control service is lost and another one is in use. For ever where there is no choice.
+    /// Waits until this control service is lost and another one is in use. Never resolves if there is only one.
     pub(crate) async fn lost(&self, member: &Member) {
         self.left_when(member, |state| state == State::Lost).await;
     }
 
-    /// Waits until this control service should not be used any longer and another one is in use.
+    /// Waits until this control service no longer serves and another one is in use.
     pub(crate) async fn left(&self, member: &Member) {
         self.left_when(member, |state| state != State::Serving).await;
     }
 
-    /// Waits until another control service is in use, whatever has become of this one.
+    /// Waits until another control service is in use.
     pub(crate) async fn moved_from(&self, member: &Member) {
         self.left_when(member, |_| true).await;
     }
@@ -201,7 +201,7 @@ impl ControlServices {
         let mut in_use = self.subscribe();
         let moved = |now: &InUse| now.current() != member.index && is_over(now.state(member.index));
         if in_use.wait_for(moved).await.is_err() {
-            // The sender is here.
+            // The sender lives as long as `self`.
             std::future::pending().await
         }
     }

@@ -1,7 +1,7 @@
-//! Asks each control service for signs of life, and decides which one is used.
+//! Pings all control services and selects the one to use.
 //!
-//! One that does not serve is left at once for one that does. One that is nearer, or comes first, is returned to when it has
-//! served for a while: what runs elsewhere goes on there.
+//! A control service that does not serve is replaced at once by one that does. The facade returns to a nearer one, or to an
+//! earlier one in the order, only after it has served for a while: calls in progress are not moved.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,19 +21,19 @@ use super::member::{Member, State};
 use super::metrics::Metrics;
 use super::services::ControlServices;
 
-/// How many signs of life are asked for within the time that a control service may be silent.
+/// Number of pings within the time after which a silent control service counts as lost.
 const PINGS: u32 = 4;
-/// Between two pings, however many calls fail.
+/// Minimum pause between two pings, however many calls fail.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
-/// A process that is itself delayed for longer than this cannot conclude that others are.
+/// Delay of this process above which a missing response does not show that the control service is late.
 const OWN_DELAY: Duration = Duration::from_millis(100);
 /// Time that the first choice of a control service waits for slow ones.
 ///
 /// Limit (Facades and control services): it chooses among those that responded.
 const FIRST_CHOICE: Duration = Duration::from_millis(500);
-/// How long one must have served before it is returned to.
+/// Time for which a control service must have served before the facade returns to it.
 const RETURN_AFTER: Duration = Duration::from_secs(10);
-/// How often it is looked whether it has.
+/// Interval between checks for a return.
 const LOOK: Duration = Duration::from_secs(1);
 
 async fn ping(services: ControlServices, member: Arc<Member>) {
@@ -62,7 +62,7 @@ async fn ping(services: ControlServices, member: Arc<Member>) {
 }
 
 impl ControlServices {
-    /// Watches them in these tasks, and counts what happens.
+    /// Starts pings and selection in these tasks, and registers the metrics.
     pub fn start(&self, registry: &Registry, tasks: &TaskSet) {
         if self.is_one() {
             return;
@@ -75,11 +75,11 @@ impl ControlServices {
         tasks.spawn_until_cancelled("control-service-choice", choose(self.clone()));
     }
 
-    /// What the answer to a ping says of a control service.
+    /// Derives the state of a control service from its response to a ping.
     fn state_by(&self, member: &Member, answer: Result<PingResponse, tonic::Status>) -> State {
         let PingResponse { version, serving, draining, .. } = match answer {
             Ok(answer) => answer,
-            // One of an earlier release: it answers, and does not say how it is.
+            // A control service of an earlier release does not report its state.
             Err(status) if status.code() == Code::Unimplemented => {
                 member.record_answer();
                 return State::Serving;
@@ -103,7 +103,7 @@ impl ControlServices {
         }
     }
 
-    /// A control service is in this state now.
+    /// Sets the state of a control service.
     pub(crate) fn set_state(&self, member: &Member, state: State) {
         if !self.change(|now| now.set_state(member.index, state)) {
             return;
@@ -111,7 +111,7 @@ impl ControlServices {
         match state {
             State::Lost => {
                 tracing::warn!(server = member.name, "control service lost");
-                // Connections of before may lead nowhere although nobody has closed them.
+                // Existing connections may be dead without having been closed.
                 member.transport.forget_connections();
             }
             State::Foreign => {
@@ -160,14 +160,14 @@ async fn choose(services: ControlServices) {
         services.count(|metrics: &Metrics| metrics.show(members(), &services.subscribe().borrow()));
         let next_look = if chooser.chosen { LOOK } else { FIRST_CHOICE / 4 };
         tokio::select! {
-            // The sender is here.
+            // The sender lives as long as `services`.
             _ = changes.changed() => {}
             () = sleep(next_look) => {}
         }
     }
 }
 
-/// Decides, and remembers since when another one would be better.
+/// Decides on the control service to use, and remembers since when another one has been better.
 struct Chooser {
     begin: Instant,
     chosen: bool,
@@ -179,7 +179,7 @@ impl Chooser {
         Self { begin, chosen: false, better: None }
     }
 
-    /// The one to use from now on, and why; nothing while it stays as it is.
+    /// Returns the control service to switch to, and the reason; `None` to keep the current one.
     fn decide(
         &mut self,
         now: Instant,

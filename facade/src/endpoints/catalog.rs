@@ -1,4 +1,4 @@
-//! Discovery and OpenAPI: the catalogue's answers, written as the caller wants them.
+//! Discovery and OpenAPI: responses of the catalog in the encoding that the client accepts.
 
 use axum::extract::{Request as Asked, State};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, USER_AGENT, VARY};
@@ -13,14 +13,14 @@ use crate::render::{Layout, Rendered, Renderer, Rendering, Style, accepts_gzip};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// `/apis` and `/openapi/...`
+/// Serves `/apis` and `/openapi/...`.
 pub(super) async fn document(State(endpoints): Shared, request: Asked) -> Response {
     let (parts, _) = request.into_parts();
     let answer = discovery(&endpoints.catalog, &endpoints.renderer, &parts).await;
     answer.unwrap_or_else(|| respond::not_found(&parts))
 }
 
-/// The catalogue's answer; nothing when the path is none of its or names what is not served.
+/// Returns the response of the catalog; `None` if the path is not part of it or names an API that is not served.
 pub async fn discovery(catalog: &Catalog, renderer: &Renderer, request: &Parts) -> Option<Response> {
     let reply = reply(catalog, request).await?;
     Some(answered(renderer, request, reply).await)

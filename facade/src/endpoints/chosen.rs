@@ -1,8 +1,8 @@
-//! Which endpoints a facade has: by its settings.
+//! Optional endpoints of a facade, from its settings.
 
 use crate::settings::{FacadeSettings, ZPages};
 
-/// Which endpoints there are besides those that every facade has.
+/// Endpoints in addition to those that every facade has.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     /// `--profiling`
@@ -16,7 +16,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// By the settings.
+    /// Reads the options from the settings.
     #[must_use]
     pub fn by(settings: &FacadeSettings) -> Self {
         Self {

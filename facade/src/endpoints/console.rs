@@ -1,7 +1,7 @@
 //! `/console/`: a web page that shows the API and the state of this facade.
 //!
-//! The page is static and the same for all users; it loads its data with the credentials of its user. Paths below `/console/data/` serve
-//! state of the facade, each with its own permission (docs/internals/adr/0032).
+//! The page is static and the same for all users; it loads its data with the credentials of its user. Paths below
+//! `/console/data/` serve state of the facade, each with its own permission (docs/internals/adr/0032).
 
 mod audit_tail;
 mod backends;

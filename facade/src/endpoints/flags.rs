@@ -1,4 +1,4 @@
-//! `/debug/flags/v`: the verbosity of the log, changed while running.
+//! `/debug/flags/v`: the verbosity of the log, which can be changed at runtime.
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -10,10 +10,10 @@ use super::state::Shared;
 use crate::request::Response;
 use crate::respond;
 
-/// A level is short.
+/// Maximum size in bytes of the body, which is a short level.
 const MAX_BODY: usize = 1024;
 
-/// As `DebugFlags.Index` writes it, markup and all.
+/// Serves the page of `DebugFlags.Index`, including its markup.
 pub(super) async fn index() -> Response {
     let body = "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n\
         <table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n";
@@ -24,7 +24,7 @@ pub(super) async fn verbosity(State(endpoints): Shared, request: Request) -> Res
     set_verbosity(endpoints.telemetry.as_ref(), request).await
 }
 
-/// What a PUT of a level comes to (`StringFlagPutHandler`).
+/// Handles a PUT of a level (`StringFlagPutHandler`).
 pub async fn set_verbosity(telemetry: Option<&Telemetry>, request: Request) -> Response {
     if request.method() != Method::PUT {
         return text(StatusCode::NOT_ACCEPTABLE, "unsupported http method");
@@ -46,7 +46,7 @@ pub async fn set_verbosity(telemetry: Option<&Telemetry>, request: Request) -> R
     }
 }
 
-/// Text without a charset, as `writePlainText` writes it.
+/// Plain text without a charset, as `writePlainText` writes it.
 fn text(code: StatusCode, message: &str) -> Response {
     let mut response = respond::text(code, message);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));

@@ -1,4 +1,4 @@
-//! `/debug/api_priority_and_fairness/`: levels, queues and requests as tables. 404 where requests are not queued.
+//! `/debug/api_priority_and_fairness/`: levels, queues and requests as tables. 404 if priority and fairness is off.
 
 use axum::extract::{Request, State};
 use http::StatusCode;

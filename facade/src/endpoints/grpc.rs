@@ -1,7 +1,7 @@
 //! `/grpc/<service>/<method>`: methods of the control service over HTTPS, with JSON.
 //!
-//! Only JSON is taken, which browsers send to another origin only if that allows it. Which methods there are, and what they
-//! say, is [`crate::control::JsonMethod`]'s.
+//! Only JSON is accepted, which browsers send to another origin only if that origin allows it. The methods and their messages are
+//! defined by [`crate::control::JsonMethod`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::control::{CallError, JsonAnswer, JsonMethod};
 use crate::request::Response;
 use crate::respond;
 
-/// The methods' paths, and their handlers.
+/// Returns the paths of the methods with their handlers.
 pub(super) fn methods() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Endpoints>>)> {
     JsonMethod::ALL.into_iter().map(|(path, method)| {
         (

@@ -17,7 +17,7 @@ pub(super) async fn all(endpoint: Endpoint, endpoints: Shared, request: Request)
     text(endpoints.health.evaluate(endpoint, &query).await)
 }
 
-/// One check by its name, which may hold slashes.
+/// Serves one check. Its name can contain slashes.
 pub(super) async fn one(endpoint: Endpoint, endpoints: Shared, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let path = parts.info().path.strip_prefix('/').and_then(|path| path.strip_prefix(endpoint.name()));

@@ -19,7 +19,7 @@ struct Paths {
     paths: BTreeSet<Arc<str>>,
 }
 
-/// The paths of the routes that this request goes by.
+/// Serves the paths of the routes that were active when the request arrived.
 pub(super) async fn paths(
     State(endpoints): Shared,
     Extension(in_force): Extension<Arc<InForce>>,

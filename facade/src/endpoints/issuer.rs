@@ -1,4 +1,4 @@
-//! `/.well-known/openid-configuration` and `/openid/v1/jwks`: who signs service accounts' tokens, for relying parties.
+//! `/.well-known/openid-configuration` and `/openid/v1/jwks`: the issuer of service account tokens, for relying parties.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::respond;
 
 const JWKS: &str = "application/jwk-set+json";
 
-/// The issuer's metadata, if it publishes any.
+/// Serves the issuer's metadata, if it publishes any.
 pub(super) async fn configuration(State(endpoints): Shared, request: Request) -> Response {
     published(
         &request,
@@ -21,7 +21,7 @@ pub(super) async fn configuration(State(endpoints): Shared, request: Request) ->
     )
 }
 
-/// The issuer's keys, if it publishes any.
+/// Serves the issuer's keys, if it publishes any.
 pub(super) async fn keys(request: Request) -> Response {
     published(&request, JWKS, request.in_force().issuer.key_set())
 }

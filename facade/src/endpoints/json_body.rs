@@ -1,4 +1,4 @@
-//! Bodies in JSON, whole, for the endpoints of the facade that take one.
+//! Reads complete JSON bodies, for endpoints that accept one.
 
 use axum::body::{Body, Bytes, to_bytes};
 use http::header::CONTENT_TYPE;
@@ -8,15 +8,15 @@ use portico_machinery::status::Reason;
 
 use crate::request::RequestView;
 
-/// Its media type.
+/// Media type of request bodies.
 pub(super) const JSON: &str = "application/json";
-/// That of answers of which each line is JSON.
+/// Media type of responses with one JSON value per line.
 pub(super) const JSON_LINES: &str = "application/json;stream=watch";
 
-/// The body of a request, of at most so many bytes.
+/// Reads the body of a request, of at most `max` bytes.
 ///
 /// # Errors
-/// 415 for another media type, 413 for a longer body.
+/// 415 for another media type, 413 for a larger body.
 pub(super) async fn json_body(request: &Parts, body: Body, max: usize) -> Result<Bytes, Box<Status>> {
     let media_type = request.header(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     if !media_type.eq_ignore_ascii_case(JSON) {

@@ -9,16 +9,16 @@ use super::state::Shared;
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// All metrics.
+/// Serves all metrics.
 pub(super) async fn all(State(endpoints): Shared, request: Request) -> Response {
     if request.method() == Method::DELETE && endpoints.chosen.profiling {
-        // Upstream resets counters here. Ours stay: a scraper takes a reset for a restart, and nobody needs it.
+        // Upstream resets counters here. Portico does not: a scraper interprets a reset as a restart.
         return respond::text(StatusCode::OK, "metrics reset");
     }
     encoded(&endpoints.registry, &request)
 }
 
-/// Those of the health checks alone.
+/// Serves the metrics of health checks.
 pub(super) async fn slis(State(endpoints): Shared, request: Request) -> Response {
     encoded(&endpoints.slis, &request)
 }

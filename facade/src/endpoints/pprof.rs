@@ -26,7 +26,7 @@ pub(super) async fn pprof(request: Request) -> Response {
     }
 }
 
-/// As Go's pprof.Cmdline has it.
+/// Returns the command line in the format of Go's `pprof.Cmdline`.
 fn command_line() -> String {
     let arguments = std::env::args_os().map(|argument| without_password(&argument.to_string_lossy()));
     arguments.collect::<Vec<_>>().join("\0")

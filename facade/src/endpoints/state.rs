@@ -1,4 +1,4 @@
-//! What the handlers of endpoints share.
+//! State that the handlers of endpoints share.
 
 use std::sync::Arc;
 
@@ -27,62 +27,62 @@ use crate::status_page::StatusPage;
 use crate::test_faults::FaultsInForce;
 use crate::version_info::VersionInfo;
 
-/// What the handlers need.
+/// State of the handlers.
 pub struct Endpoints {
-    /// The named checks.
+    /// Health checks.
     pub health: Health,
     /// All metrics.
     pub registry: Registry,
-    /// The health checks' own metrics, for `/metrics/slis`.
+    /// Metrics of the health checks, for `/metrics/slis`.
     pub slis: Registry,
-    /// The level of the log, when it can be changed.
+    /// The log, if its level can be changed.
     pub telemetry: Option<Telemetry>,
     /// `/version`
     pub version: VersionInfo,
-    /// Which of them there are.
+    /// Optional endpoints that are served.
     pub chosen: Chosen,
-    /// What `/statusz` shows.
+    /// Content of `/statusz`.
     pub status_page: StatusPage,
     /// Discovery and OpenAPI.
     pub catalog: Arc<Catalog>,
-    /// Who waits for seats, where requests are queued.
+    /// Queues of priority and fairness, if requests queue.
     pub flow: Option<Dispatcher>,
-    /// For large documents.
+    /// Renders large documents.
     pub renderer: Renderer,
-    /// What the console shows, unless there is none (`--console=false`).
+    /// State of the console; `None` without it (`--console=false`).
     pub console: Option<Console>,
-    /// The faults that tests have asked for, where they may (`--test-faults`).
+    /// Faults that tests have requested, if allowed (`--test-faults`).
     pub test_faults: Option<TestFaults>,
-    /// `host:port` of this facade, where its issuer's keys are published unless somebody else does.
+    /// `host:port` of this facade, under which the issuer's keys are published unless another server publishes them.
     pub server_address: String,
 }
 
-/// What the console shows that no other endpoint has.
+/// State that only the console uses.
 pub struct Console {
     /// Samples of this facade's metrics.
     pub last_hour: Arc<Recent>,
     /// Latest audit events; `None` without audit.
     pub audit_tail: Option<Tail>,
-    /// Methods of the control service that may be called over HTTPS.
+    /// Calls methods of the control service over HTTPS.
     pub control: JsonCalls,
-    /// What requests go by, for whoever follows how backends are.
+    /// Active configuration, for clients that follow the state of backends.
     pub in_force: Current,
-    /// Streams end when the facade stops.
+    /// Signaled when the facade stops; streams then end.
     pub stopping: Signal,
 }
 
-/// What the endpoint of faults needs.
+/// State of the endpoint of test faults.
 pub struct TestFaults {
-    /// Those that are in force.
+    /// Faults that are set.
     pub in_force: Arc<FaultsInForce>,
-    /// Knows the revision of now.
+    /// Queries the current revision.
     pub control: JsonCalls,
 }
 
-/// The handlers' state, as axum gives it to them.
+/// Extractor of the handlers' state.
 pub type Shared = State<Arc<Endpoints>>;
 
-/// What a route that only reads and only knows one media type refuses: 405 and 406.
+/// Returns the refusal of a request to an endpoint that only supports GET and one media type: 405 or 406.
 pub fn refusal(request: &Request, media_type: &str) -> Option<Response> {
     if request.method() != Method::GET {
         return Some(respond::status(request, &Status::no_method()));

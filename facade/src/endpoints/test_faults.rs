@@ -1,6 +1,7 @@
-//! `/portico/test-faults`: GET lists the faults that are set, POST sets one, DELETE removes all; below it, by id, GET and DELETE of one.
+//! `/portico/test-faults`: GET lists the faults that are set, POST sets one, DELETE removes all. Paths below it serve GET and
+//! DELETE of one fault, by ID.
 //!
-//! The permissions are those of the path, which no bootstrap role but cluster-admin has.
+//! Access requires permission for these paths, which only the bootstrap role cluster-admin has.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -17,12 +18,12 @@ use crate::request::Response;
 use crate::respond;
 use crate::test_faults::{Fault, Rule};
 
-/// All of them.
+/// Path of the collection.
 pub(super) const PATH: &str = "/portico/test-faults";
-/// One of them.
+/// Prefix of the paths of single faults.
 pub(super) const BELOW: &str = "/portico/test-faults/";
 
-/// The longest rule, in bytes.
+/// Maximum size of a rule in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
 #[derive(Serialize)]
@@ -72,7 +73,7 @@ async fn set(faults: &TestFaults, request: &Parts, body: Body) -> Result<Respons
         })?;
         *resource_version = Some(revision.to_string());
     }
-    // Not 429, after which clients wait and try again.
+    // Not 429, after which clients retry.
     let listed =
         faults.in_force.set(rule).map_err(|error| Status::failure(Reason::Invalid, error.to_string()))?;
     written(StatusCode::CREATED, &listed)

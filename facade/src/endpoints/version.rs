@@ -1,4 +1,4 @@
-//! `/version`: which Kubernetes this is, and which Portico.
+//! `/version`: the versions of Kubernetes and of Portico.
 
 use std::sync::Arc;
 

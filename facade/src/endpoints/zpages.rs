@@ -1,4 +1,4 @@
-//! What the process shows of itself to people and programs that debug it: upstream's z-pages.
+//! Upstream's z-pages, with information about the process for debugging.
 
 mod flagz;
 mod negotiation;

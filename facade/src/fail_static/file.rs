@@ -1,20 +1,20 @@
-//! The file's format: one line of JSON that describes what follows, then the entries, then the documents. Beside it a mark:
-//! until when the same content was known to be current.
+//! Format of the file: one line of JSON that describes the rest, then the entries, then the documents. The mark is a separate
+//! file: the last time at which the same content was known to be current.
 
 use bytes::Bytes;
 use portico_machinery::digest::sha256_hex;
 use portico_proto::convert::Version;
 use serde::{Deserialize, Serialize};
 
-/// The format that this build writes and reads.
+/// Format version that this build reads and writes.
 const FORMAT: u32 = 2;
 
-/// A configuration at rest.
+/// Saved configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
-    /// Which configuration.
+    /// Version of the configuration.
     pub version: Version,
-    /// When it was known to be current, in Unix seconds: a copy of the file is as old as what was copied.
+    /// Time at which it was known to be current, in Unix seconds: a copy of the file is as old as its original.
     pub current_at: i64,
     /// Encoded entries.
     pub entries: Bytes,
@@ -22,25 +22,25 @@ pub struct SavedState {
     pub documents: Vec<(String, Bytes)>,
 }
 
-/// A file that cannot be used.
+/// Error of a file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}", portico_gostd::os::error_text(.0))]
     Io(#[from] std::io::Error),
-    /// Its first line is not ours.
+    /// The first line is not a header.
     #[error("not a state file: {0}")]
     Header(String),
-    /// Written by a newer build.
+    /// The file was written by a newer build.
     #[error("unsupported format version {0}")]
     Format(u32),
-    /// Cut short, or changed.
+    /// The file is truncated or modified.
     #[error("the content does not match its checksum")]
     Checksum,
-    /// Of another control service.
+    /// The file belongs to another store.
     #[error("the file belongs to another store")]
     OtherStore,
-    /// The clock, or the file, is wrong: its age cannot be known.
+    /// The time in the file is in the future, so the clock or the file is wrong and its age is unknown.
     #[error("the time in the file is in the future: check the clock of this machine")]
     Future,
 }
@@ -52,14 +52,14 @@ struct Header {
     epoch: String,
     revision: i64,
     current_at: i64,
-    /// Of everything after the first line.
+    /// Hash of everything after the first line.
     sha256: String,
     entries: usize,
     documents: Vec<(String, usize)>,
 }
 
 impl SavedState {
-    /// The file's bytes.
+    /// Encodes the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut content = self.entries.to_vec();
@@ -76,17 +76,17 @@ impl SavedState {
             entries: self.entries.len(),
             documents: self.documents.iter().map(|(hash, bytes)| (hash.clone(), bytes.len())).collect(),
         };
-        // A struct of strings and numbers always encodes.
+        // Serialization of strings and numbers does not fail.
         let mut file = serde_json::to_vec(&header).unwrap_or_default();
         file.push(b'\n');
         file.append(&mut content);
         file
     }
 
-    /// Reads a file's bytes.
+    /// Decodes the file.
     ///
     /// # Errors
-    /// [`StateError`] for anything that this build did not write whole.
+    /// [`StateError`] for anything but a complete file in this format.
     pub fn decode(bytes: &[u8]) -> Result<Self, StateError> {
         let end = bytes.iter().position(|b| *b == b'\n').ok_or(StateError::Checksum)?;
         let header: Header =
@@ -107,21 +107,21 @@ impl SavedState {
     }
 }
 
-/// Says that a state was current later than when it was written.
+/// Record that a state was current later than at the time it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The content that is meant: of another one it says nothing.
+    /// Store of the state; a mark does not apply to other states.
     pub store_id: String,
-    /// See [`Version::epoch`].
+    /// Epoch of the state, see [`Version::epoch`].
     pub epoch: String,
-    /// Of the state as it was written.
+    /// [`SavedState::current_at`] of the state when it was written.
     pub written_at: i64,
-    /// When the state was known to be current.
+    /// Time at which the state was known to be current.
     pub current_at: i64,
 }
 
 impl Mark {
-    /// Until when this state was known to be current, as far as the mark is about it.
+    /// Latest time at which the state was known to be current; the mark counts only if it belongs to the state.
     #[must_use]
     pub fn current_at(&self, state: &SavedState) -> i64 {
         let is_meant = self.store_id == state.version.store_id
@@ -180,7 +180,7 @@ mod tests {
             let mut changed = whole;
             changed[at] ^= change;
             if let Ok(read) = SavedState::decode(&changed) {
-                // Only the names in the header are not covered by the checksum.
+                // The checksum covers everything but the names in the header.
                 prop_assert_eq!(read.entries, state().entries);
             }
         }

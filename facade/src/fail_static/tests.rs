@@ -1,4 +1,4 @@
-//! The state on the disk and its mark while writes fail.
+//! Saved state and mark while writes fail.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use portico_proto::convert::{Entry, Payload, PayloadKind, Version};
 use super::*;
 use crate::route_table::RouteTable;
 
-/// A folder with the state of a live configuration that is being kept, on a clock that waits for nothing else.
+/// A live configuration that is saved to a temporary folder, with paused time.
 struct Kept {
     dir: tempfile::TempDir,
     configuration: Arc<Configuration>,
@@ -45,7 +45,7 @@ impl Kept {
         self.dir.path().join(FOLDER).join(name)
     }
 
-    /// The revision on the disk, if there is a state.
+    /// Revision of the saved state, if there is one.
     fn revision(&self) -> Option<i64> {
         let bytes = fs::read(self.path(FILE)).ok()?;
         Some(SavedState::decode(&bytes).unwrap().version.revision)
@@ -73,7 +73,7 @@ async fn a_state_that_could_not_be_replaced_is_not_marked_as_current_and_written
     assert!(kept.path(MARK_FILE).exists(), "a state in force is marked");
 
     fs::remove_file(kept.path(MARK_FILE)).unwrap();
-    // Nothing can be renamed to the name of a folder.
+    // A file cannot be renamed to the name of a folder.
     fs::rename(kept.path(FILE), kept.path("old")).unwrap();
     fs::create_dir(kept.path(FILE)).unwrap();
     kept.change(2);

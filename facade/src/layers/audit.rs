@@ -1,7 +1,8 @@
-//! Audit: what the policy asks for is recorded of a request, at each stage of its life.
+//! Audit: records an event at each stage of a request, as the audit policy requires.
 //!
-//! A response whose bytes are all here goes out after its last event, any other one before it: with its last byte, or when
-//! the client leaves. Upstream: `WithAudit`, and `WithFailedAuthenticationAudit` for requests that come no further.
+//! A response that is complete in memory is sent after its last event. For any other one the last event follows the last byte,
+//! or the disconnection of the client. Upstream: `WithAudit`, and `WithFailedAuthenticationAudit` for requests that fail
+//! the authentication.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -28,16 +29,16 @@ use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond::{self, Answered};
 use portico_auditor::{Audited, Auditor, Ending, Latency, panicked};
 
-/// What records requests.
+/// Settings and state of the audit layer.
 #[derive(Clone)]
 pub struct Audits {
-    /// By its policy, to its backends.
+    /// Evaluates the policy and sends events to the backends.
     pub auditor: Arc<Auditor>,
     /// `apiserver_request_filter_duration_seconds{filter="audit"}`
     pub duration: Histogram,
 }
 
-/// See the module.
+/// Service of the audit layer.
 #[derive(Clone)]
 pub struct Audit<S> {
     audits: Audits,
@@ -45,7 +46,7 @@ pub struct Audit<S> {
 }
 
 impl<S> Audit<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, audits: Audits) -> Self {
         Self { audits, inner }
     }
@@ -60,7 +61,7 @@ impl<S: Handler> Service<Request> for Audit<S> {
         self.inner.poll_ready(cx)
     }
 
-    /// Only a request that is recorded needs a box.
+    /// Boxes only requests that are recorded.
     fn call(&mut self, request: Request) -> Self::Future {
         let begin = Instant::now();
         let Audits { auditor, duration } = &self.audits;
@@ -75,7 +76,7 @@ impl<S: Handler> Service<Request> for Audit<S> {
         if let Some(took) = request.record().authentication_took.get() {
             audited.took(Latency::Authentication, *took);
         }
-        // Nobody else sets it.
+        // Only this layer sets it.
         let _ = request.record().audited.set(Arc::clone(&audited));
         let (duration, inner) = (duration.clone(), self.inner.clone());
         Step::waiting(async move {
@@ -92,7 +93,7 @@ impl<S: Handler> Service<Request> for Audit<S> {
 async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner: S) -> Answer {
     let is_long_running = request.target().long_running;
     let mut ending = Ending::new(Arc::clone(&audited), request.record().deadline());
-    // What a panic leaves behind is dropped with the request.
+    // State that a panic leaves inconsistent is dropped with the request.
     let mut answer = pin!(AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind());
     let answer = match poll!(answer.as_mut()) {
         Poll::Ready(answer) => answer,
@@ -129,8 +130,8 @@ async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner
     Ok(response.map(|body| Body::streamed(UntilOut::new(body, audited, ending))))
 }
 
-/// Event of a request that is refused before the audit layer, by the policy's rules for requests without a user; `None` if it is
-/// not recorded.
+/// Creates the event of a request that is refused before the audit layer, by the policy's rules for requests without a user.
+/// `None` if the request is not recorded.
 pub fn refused(auditor: Option<&Arc<Auditor>>, request: &Request, refusal: &Response) -> Option<Audited> {
     let auditor = auditor?;
     let config = auditor.evaluate(None, request.info());
@@ -169,10 +170,10 @@ fn note_response(audited: &Audited, response: &Response) {
 struct UntilOut {
     body: Body,
     audited: Arc<Audited>,
-    /// When the newest frame was given to be written: the next one is asked for when there is room for it.
+    /// Time at which the newest frame was passed on for writing; hyper polls for the next one when there is room for it.
     given: Option<Instant>,
     writing: Duration,
-    /// Dropped after what this says of the body.
+    /// Dropped after the other fields, which record the end of the body.
     _ending: Ending,
 }
 

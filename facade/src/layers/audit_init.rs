@@ -1,11 +1,11 @@
-//! AuditInit: every request has an id, the client's or a new one, and every response says it.
+//! AuditInit: gives each request an ID, the client's or a new one, and each response a header with it.
 
 use portico_auditor::{AUDIT_ID, new_audit_id};
 use portico_kit::layer::AfterResponse;
 
 use crate::request::{AuditId, Request, Response};
 
-/// See the module.
+/// Sets the audit ID of a request.
 pub fn audit_init(request: &mut Request) -> AuditId {
     let id = match request.headers().get(AUDIT_ID) {
         Some(id) if !id.is_empty() => AuditId(id.clone()),

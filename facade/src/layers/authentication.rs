@@ -1,7 +1,7 @@
-//! Authentication: names the caller, takes the credentials off the request, and answers 401 to bad ones.
+//! Authentication: identifies the caller, removes the credentials from the request, and refuses invalid ones with 401.
 //!
-//! A refusal is negotiated like any other; 429 when more unknown tokens come than are reviewed. Over HTTP/2 a 401 closes the
-//! connection, as do answers to anonymous callers, but for the console's page, of which a connection brings a bounded number of parts.
+//! Refusals are negotiated like all others; 429 if more unknown tokens arrive than are reviewed. Over HTTP/2, a 401 closes the
+//! connection, and so do responses to anonymous callers, except for a bounded number of parts of the console page.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,21 +29,21 @@ use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond;
 use portico_auditor::{Audited, Auditor};
 
-/// How callers are known.
+/// Settings and state of the authentication layer.
 pub struct Authenticator {
-    /// Who knows what tokens stand for.
+    /// Reviews tokens that cannot be verified here.
     pub reviewer: Arc<dyn Reviewer>,
-    /// How it ends, and how long it takes.
+    /// Results and durations.
     pub metrics: AuthenticationMetrics,
-    /// Whether anonymous callers load the console's page without their connection being ended for it.
+    /// True if anonymous callers can load the console page without the connection being closed.
     pub console: bool,
-    /// Other origins whose pages may use certificates.
+    /// Other origins whose pages may use client certificates.
     pub cors: Option<AllowedOrigins>,
-    /// What records refusals.
+    /// Records refusals.
     pub auditor: Option<Arc<Auditor>>,
 }
 
-/// See the module.
+/// Service of the authentication layer.
 #[derive(Clone)]
 pub struct Authentication<S> {
     authenticator: Arc<Authenticator>,
@@ -51,7 +51,7 @@ pub struct Authentication<S> {
 }
 
 impl<S> Authentication<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, authenticator: Arc<Authenticator>) -> Self {
         Self { authenticator, inner }
     }
@@ -88,7 +88,7 @@ impl<S: Handler> Service<Request> for Authentication<S> {
     }
 }
 
-/// The connection ends after this response.
+/// Closes the connection after this response.
 pub struct GoAway(Arc<Connection>);
 
 impl AfterResponse<Response> for GoAway {
@@ -98,7 +98,7 @@ impl AfterResponse<Response> for GoAway {
     }
 }
 
-/// A request whose caller is known, and what follows its answer; or the refusal.
+/// An authenticated request, and the action after its response; or the refusal.
 type Admitted = Result<(Request, Option<GoAway>), Box<Refused>>;
 
 /// Refusal of a request, and its audit event.
@@ -108,7 +108,7 @@ struct Refused {
 }
 
 impl Refused {
-    /// Records the refusal, waits as the modes of the audit backends say, and returns the response.
+    /// Records the refusal, waits as the modes of the audit backends require, and returns the response.
     async fn answer(self) -> Response {
         if let Some(audited) = self.audited {
             audited.process(Stage::ResponseStarted).await;
@@ -118,7 +118,7 @@ impl Refused {
 }
 
 impl Authenticator {
-    /// Asks what a token stands for before it decides.
+    /// Reviews a token, then authenticates the request with the result.
     async fn reviewed(&self, request: Request, token: &str, begin: Instant) -> Admitted {
         let client = request.connection().peer.ip();
         let reviewed = request.in_force().authenticators.reviewed(token, client, &*self.reviewer).await;
@@ -134,7 +134,7 @@ impl Authenticator {
         self.admit(found, request, begin)
     }
 
-    /// Names the caller and takes the credentials off.
+    /// Attaches the caller to the request and removes the credentials.
     fn admit(&self, found: portico_auth::Authentication, mut request: Request, begin: Instant) -> Admitted {
         let authenticators = Arc::clone(&request.in_force().authenticators);
         strip(&authenticators, request.headers_mut());
@@ -144,7 +144,7 @@ impl Authenticator {
         {
             self.metrics.certificate(not_after);
         }
-        // Nobody else sets it.
+        // Only this layer sets it.
         let _ = request.record().authentication_took.set(took);
         if let Some(warning) = found.warning {
             request.record().warn([warning.to_owned()]);
@@ -180,13 +180,13 @@ impl Authenticator {
     }
 }
 
-/// The 403 of a request that a page of another origin sends with the browser's certificate.
+/// The 403 for a request that a page of another origin sends with the browser's certificate.
 fn foreign_page() -> Status {
     let message = "a page of another origin may not use a client certificate (--cors-allowed-origins names origins that may)";
     Status::failure(Reason::Forbidden, message)
 }
 
-/// Whether a token has led there.
+/// True if the result is based on a token.
 fn presents_token(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Authenticated(_, method) => matches!(method, Method::BearerToken | Method::WebSocketToken),
@@ -195,7 +195,7 @@ fn presents_token(outcome: &Outcome) -> bool {
     }
 }
 
-/// Upstream's three ends: somebody, nobody, and credentials that are wrong.
+/// Upstream's three results for metrics: a user, no credentials, or invalid credentials.
 fn ended(outcome: &Outcome) -> Authenticated<'_> {
     match outcome {
         Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Authenticated::As(&user.name),
@@ -234,13 +234,13 @@ fn authenticate(request: &Request) -> portico_auth::Authentication {
     })
 }
 
-/// The WebSocket subprotocols that the client offers, one of which may be its token.
+/// WebSocket subprotocols that the client offers; one of them can contain its token.
 fn offered_protocols(headers: &HeaderMap) -> Vec<u8> {
     let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().map(HeaderValue::as_bytes);
     values.collect::<Vec<_>>().join(&b","[..])
 }
 
-/// Takes credentials and identity headers off, whether or not they were believed.
+/// Removes credentials and identity headers, whether or not they were accepted.
 fn strip(authenticators: &AuthenticatorChain, headers: &mut HeaderMap) {
     let consumed: Vec<HeaderName> =
         headers.keys().filter(|name| authenticators.consumes_header(name.as_str())).cloned().collect();

@@ -1,6 +1,6 @@
-//! Authorization: may this user do this? Asked before anybody knows whether the path exists.
+//! Authorization: decides whether the user may perform the request, before the path is looked up.
 //!
-//! What cannot be decided without the objects is asked of whoever keeps them; while nobody can be asked, nobody may.
+//! Decisions that depend on objects are requested from the control service; while none can be reached, requests are refused.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::request::{Request, RequestView, Response};
 use crate::respond;
 use crate::unavailable::unavailable;
 
-/// How it is decided what callers may do.
+/// Settings and state of the authorization layer.
 pub struct Permissions {
-    /// Who knows the objects.
+    /// Decides if objects are needed for a decision.
     pub decider: Arc<dyn Decider>,
-    /// How it ends, and how long it takes.
+    /// Results and durations.
     pub metrics: AuthorizationMetrics,
-    /// Whether everybody may load the console's page, which holds no data (as upstream's `--authorization-always-allow-paths`), and
-    /// may ask for histories, of which the control service decides.
+    /// True if all callers can load the console page, which contains no data (as upstream's
+    /// `--authorization-always-allow-paths`), and can request histories, for which the control service authorizes.
     pub console: bool,
 }
 
-/// See the module.
+/// Service of the authorization layer.
 #[derive(Clone)]
 pub struct Authorization<S> {
     permissions: Arc<Permissions>,
@@ -43,7 +43,7 @@ pub struct Authorization<S> {
 }
 
 impl<S> Authorization<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, permissions: Arc<Permissions>) -> Self {
         Self { permissions, inner }
     }
@@ -85,7 +85,7 @@ impl<S: Handler> Service<Request> for Authorization<S> {
 }
 
 impl Permissions {
-    /// Whether nobody has to be asked.
+    /// True if the request is allowed without an authorizer.
     fn always_allow(&self, attributes: &Attributes) -> bool {
         let request = &attributes.request;
         let may = match request.verb.as_str() {
@@ -96,7 +96,7 @@ impl Permissions {
         self.console && may && !request.is_resource_request
     }
 
-    /// Counts the decision; nothing when it allows the request.
+    /// Counts the decision. Returns the refusal; `None` if the request is allowed.
     fn refusal(
         &self,
         request: &Request,
@@ -119,7 +119,7 @@ impl Permissions {
             }
             None => Some(unavailable(attributes.request.is_read_only(), "no authorizer could be reached")),
         };
-        // Of these the control service's event has the decision.
+        // For other requests the audit event of the control service contains the decision.
         let is_decided_here = !is_decided_behind(&attributes.request.path);
         if let Some(audited) = record.audited().filter(|_| is_decided_here) {
             audited.set_decision(decision.as_ref().map(|decision| (decision.allowed(), &*decision.reason)));
@@ -129,11 +129,11 @@ impl Permissions {
     }
 }
 
-/// What was decided, and by which rule.
+/// Adds the decision and its rule to the trace.
 fn note(walk: &Walk, attributes: &Attributes, decision: Option<&Decision>, begin: Instant) {
     const STAGE: &str = "authorization";
     let user = &attributes.user.name;
-    // Upstream gives no reason where no rule was looked at, or none was found.
+    // Upstream gives no reason if no rule was evaluated or none matched.
     let because = |decision: &Decision| match (&*decision.reason, decision.allowed()) {
         ("", true) if attributes.user.groups.iter().any(|group| group == MASTERS) => {
             format!(": group {MASTERS}")

@@ -1,4 +1,4 @@
-//! CORS (`--cors-allowed-origins`): answers preflights before authentication, and names allowed origins (1.7).
+//! CORS (`--cors-allowed-origins`): answers preflight requests before authentication, and names allowed origins (1.7).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ pub struct AllowedOrigins {
     origins: Arc<[Regex]>,
 }
 
-/// See the module.
+/// Service of the CORS layer.
 #[derive(Clone, Debug)]
 pub struct Cors<S> {
     allowed: AllowedOrigins,
     inner: S,
 }
 
-/// An origin pattern that is refused at start.
+/// Error of an origin pattern.
 #[derive(Debug, thiserror::Error)]
 pub enum BadOrigin {
     /// An empty pattern.
@@ -43,16 +43,16 @@ pub enum BadOrigin {
         portico_gostd::strconv::quote(.0)
     )]
     Unanchored(String),
-    /// No regular expression.
+    /// An invalid regular expression.
     #[error("--cors-allowed-origins: {0}")]
     Regex(#[from] regex::Error),
 }
 
 impl AllowedOrigins {
-    /// The origins that these patterns match; nothing when there are no patterns.
+    /// Compiles the patterns; `None` if there are none.
     ///
     /// # Errors
-    /// [`BadOrigin`].
+    /// [`InvalidOrigin`] for an empty, unanchored or invalid pattern.
     pub fn new(patterns: &[String]) -> Result<Option<Self>, BadOrigin> {
         let mut origins = Vec::with_capacity(patterns.len());
         for pattern in patterns {
@@ -69,7 +69,7 @@ impl AllowedOrigins {
         Ok((!origins.is_empty()).then(|| Self { origins: origins.into() }))
     }
 
-    /// The request's `Origin`, if it is allowed.
+    /// Returns the `Origin` of a request if it is allowed.
     pub(super) fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         let text = header_text::text(origin);
@@ -78,7 +78,7 @@ impl AllowedOrigins {
 }
 
 impl<S> Cors<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, allowed: AllowedOrigins) -> Self {
         Self { allowed, inner }
     }
@@ -106,7 +106,7 @@ impl<S: Handler> Service<Request> for Cors<S> {
     }
 }
 
-/// The origin of a request that may read the response.
+/// Origin of a request whose page may read the response.
 pub struct AllowedOrigin(HeaderValue);
 
 impl AfterResponse<Response> for AllowedOrigin {

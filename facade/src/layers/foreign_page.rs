@@ -1,7 +1,7 @@
 //! Requests that a browser sends for a page of another origin.
 //!
-//! A browser adds its user's client certificate to every request, whichever page it is for; a bearer token is known to the page
-//! itself. So pages of other origins may not use certificates. Clients that are no browsers send none of the headers that count here.
+//! A browser adds its user's client certificate to all requests of all pages, while a bearer token must be known to
+//! the page. Pages of other origins therefore may not use certificates. Other clients do not send the headers tested here.
 
 use http::header::{HOST, HeaderMap, HeaderName, ORIGIN, UPGRADE};
 use http::{Method, Uri};
@@ -13,11 +13,11 @@ const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// True if a page of another origin has the browser send this request.
+/// True if a page of another origin makes the browser send this request.
 ///
-/// Pages of the origins in `allowed` may. Otherwise `Sec-Fetch-Site` marks a foreign page, unless the user follows a link; frames
-/// belong to the page around them. Without that header (older browsers, pages over plain HTTP, most WebSockets) the `Origin` of an
-/// upgrade or a write must be the requested host, or a loopback address, where `kubectl proxy` serves pages.
+/// Pages of the origins in `allowed` are trusted. Otherwise `Sec-Fetch-Site` marks a foreign page, unless the user follows a
+/// link; frames belong to the page around them. Without that header (older browsers, pages over plain HTTP, most WebSockets) the
+/// `Origin` of an upgrade or a write must be the requested host, or a loopback address, where `kubectl proxy` serves pages.
 pub(super) fn is_foreign(
     method: &Method,
     uri: &Uri,

@@ -1,12 +1,12 @@
-//! ProbabilisticGoaway (`--goaway-chance`): now and then an HTTP/2 client is asked to connect anew, so that load
-//! spreads over facades. The request itself is served.
+//! ProbabilisticGoaway (`--goaway-chance`): occasionally asks an HTTP/2 client to reconnect, so that load spreads over facades.
+//! The request itself is served.
 
 use crate::request::{Request, RequestView};
 
-/// The greatest chance that may be configured.
+/// Maximum probability that can be configured.
 pub const MAX_CHANCE: f64 = 0.02;
 
-/// With this chance, of at most [`MAX_CHANCE`].
+/// Sends GOAWAY with this probability, at most [`MAX_CHANCE`].
 pub fn goaway(chance: f64) -> impl FnMut(Request) -> Request + Clone {
     let chance = chance.min(MAX_CHANCE);
     move |request| {

@@ -1,4 +1,4 @@
-//! HTTP headers as `portico_auth` reads them.
+//! HTTP headers in the form that `portico_auth` reads.
 
 use http::HeaderMap;
 use portico_auth::HeaderValues;

@@ -1,9 +1,9 @@
-//! HSTS (`--strict-transport-security-directives`): the directives, joined, unless a handler set its own.
+//! HSTS (`--strict-transport-security-directives`): adds the header with the directives unless a handler has set it.
 
 use http::header::{HeaderValue, STRICT_TRANSPORT_SECURITY};
 use tower_http::set_header::SetResponseHeaderLayer;
 
-/// A directive that upstream does not know.
+/// Error of a directive that upstream does not know.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "invalid value {}, allowed values: max-age=expireTime, includeSubDomains, preload",
@@ -11,10 +11,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 )]
 pub struct BadDirective(pub String);
 
-/// The layer for these directives; none when there are none.
+/// Creates the layer for these directives; `None` if there are none.
 ///
 /// # Errors
-/// [`BadDirective`] for anything but `max-age=N`, `includeSubDomains`, `preload`.
+/// [`InvalidDirective`] for anything but `max-age=N`, `includeSubDomains`, `preload`.
 pub fn hsts(directives: &[String]) -> Result<Option<SetResponseHeaderLayer<HeaderValue>>, BadDirective> {
     let known = |d: &&String| {
         matches!(d.as_str(), "includeSubDomains" | "preload")

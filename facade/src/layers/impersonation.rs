@@ -1,4 +1,4 @@
-//! Impersonation: replaces the caller when it may, and takes the asking headers off.
+//! Impersonation: replaces the caller if permitted, and removes the impersonation headers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::handler::Handler;
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond;
 
-/// How it is decided who may be whom.
+/// Settings and state of the impersonation layer.
 #[derive(Clone)]
 pub struct Impersonations {
-    /// Who decides what cannot be decided here.
+    /// Decides if objects are needed for a decision.
     pub decider: Arc<dyn Decider>,
     /// `apiserver_request_filter_duration_seconds{filter="impersonation"}`
     pub duration: Histogram,
 }
 
-/// See the module.
+/// Service of the impersonation layer.
 #[derive(Clone)]
 pub struct Impersonation<S> {
     impersonations: Impersonations,
@@ -37,7 +37,7 @@ pub struct Impersonation<S> {
 }
 
 impl<S> Impersonation<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, impersonations: Impersonations) -> Self {
         Self { impersonations, inner }
     }
@@ -106,7 +106,7 @@ impl Impersonations {
     }
 }
 
-/// As whom the request goes on.
+/// Adds the impersonated user, or the refusal, to the trace.
 fn note(walk: &Walk, decided: &Result<Option<Caller>, Box<Status>>, begin: Instant) {
     match decided {
         Ok(Some(Caller(user))) => walk.passed("impersonation", begin, format!("as {}", described(user))),
@@ -115,7 +115,7 @@ fn note(walk: &Walk, decided: &Result<Option<Caller>, Box<Status>>, begin: Insta
     }
 }
 
-/// Name and groups.
+/// Describes a user by name and groups.
 pub(super) fn described(user: &UserInfo) -> String {
     format!("{:?} (groups: {})", user.name, user.groups.join(", "))
 }

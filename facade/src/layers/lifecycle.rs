@@ -1,7 +1,7 @@
-//! Lifecycle (upstream's HTTPLogging and latency): owns what a request holds until its last byte is out, writes one log
-//! line per request at level `debug`, errors of the server at `info`, and counts the request.
+//! Lifecycle (upstream's HTTPLogging and latency): owns the resources of a request until its last byte is sent, writes one log
+//! line per request at level `debug`, or at `info` for server errors, and counts the request.
 //!
-//! The line is written when the head is ready; the metrics count when the last byte is out (the response's completion).
+//! The line is written when the head is ready; metrics count when the last byte is sent (the response's completion).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,13 +19,13 @@ use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response, Target};
 use crate::response_completion::ResponseCompletion;
 
-/// The media type of a patch that is a server-side apply.
+/// Media type of a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Bytes of the client's `Audit-ID` that are logged, as upstream's.
+/// Bytes of the client's `Audit-ID` that are logged, as upstream.
 const MAX_AUDIT_ID: usize = 64;
 
-/// Requests are counted in `metrics`.
+/// Creates the layer; it counts requests in `metrics`.
 pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Life + Clone {
     move |request| {
         let record = Arc::<RequestRecord>::default();
@@ -43,7 +43,7 @@ pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Li
     }
 }
 
-/// Upstream's `cleanDryRun`.
+/// Value of the label `dry_run` (upstream's `cleanDryRun`).
 fn dry_run(query: &str) -> &'static str {
     if !query.contains("dryRun") {
         return "";
@@ -56,7 +56,7 @@ fn dry_run(query: &str) -> &'static str {
     }
 }
 
-/// What is known of a request while others answer it.
+/// State of a request while inner layers serve it.
 pub struct Life {
     line: Line,
     target: Target,
@@ -90,7 +90,7 @@ impl AfterResponse<Response> for Life {
             return response.map(|body| body.with_completion(Box::new(completion)));
         };
         if !self.target.long_running {
-            // A short request gives its seat back with the handshake, however long its tunnel lives.
+            // A short request releases its seat with the handshake, however long its tunnel lives.
             completion.release();
         }
         tunnel.keep(completion);
@@ -98,16 +98,16 @@ impl AfterResponse<Response> for Life {
     }
 }
 
-/// Whether a layer or the proxy ended the request in the server's defence.
+/// True if a layer or the proxy terminated the request to protect the server.
 fn is_terminated(response: &Response) -> bool {
     let extensions = response.extensions();
     extensions.get::<Terminated>().is_some() || extensions.get::<portico_proxy::Termination>().is_some()
 }
 
-/// What the line says of a request. Not its query: tokens may stand in there.
+/// Content of the log line. The query is omitted because it can contain tokens.
 struct Line {
     method: Method,
-    /// Where lines of all requests are wanted.
+    /// Set if all requests are logged.
     uri: Option<Uri>,
     agent: Option<HeaderValue>,
     audit_id: HeaderValue,

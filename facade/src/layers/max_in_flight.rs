@@ -1,6 +1,6 @@
-//! MaxInFlight: two limits, for reads and for everything else; long-running requests pass (1.8).
+//! MaxInFlight: two limits, for reads and for all other requests; long-running requests are exempt (1.8).
 //!
-//! Stands in the place of priority and fairness where that is off.
+//! Used if priority and fairness is off.
 
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
@@ -14,10 +14,10 @@ use crate::metrics::Terminated;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
-/// See the module.
+/// Layer that limits requests in flight.
 #[derive(Clone)]
 pub struct MaxInFlight {
-    /// Who is counted.
+    /// Counts the requests.
     pub in_flight: InFlight,
 }
 

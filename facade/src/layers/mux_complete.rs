@@ -1,12 +1,12 @@
-//! MuxAndDiscoveryComplete: remembers whether all paths were installed when the request arrived.
+//! MuxAndDiscoveryComplete: records on each request whether all paths were registered when it arrived.
 //!
-//! The stamp stays even if they are installed while the request runs: garbage collectors take a 404 as "gone".
+//! The mark stays even if they are registered while the request runs, because garbage collectors interpret a 404 as deletion.
 
 use portico_kit::lifecycle::Signal;
 
 use crate::request::{BeforeMuxComplete, Request};
 
-/// Stamps requests that come before `complete` is given.
+/// Marks requests that arrive before `complete` is signaled.
 pub fn mux_complete(complete: Signal) -> impl FnMut(Request) -> Request + Clone {
     move |mut request| {
         if !complete.is_signaled() {

@@ -1,4 +1,4 @@
-//! PanicRecovery: a panic in a handler is this request's 500 and nobody else's.
+//! PanicRecovery: a panic in a handler becomes a 500 of its request and affects no other request.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,14 +13,14 @@ use crate::handler::{Answer, Handler};
 use crate::request::{AuditId, Request, RequestView, Response};
 use crate::respond;
 
-/// See the module.
+/// Service of the panic recovery layer.
 #[derive(Clone, Debug)]
 pub struct PanicRecovery<S> {
     inner: S,
 }
 
 impl<S> PanicRecovery<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S) -> Self {
         Self { inner }
     }
@@ -37,16 +37,16 @@ impl<S: Handler> Service<Request> for PanicRecovery<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let (uri, audit_id) = (request.uri().clone(), AuditId(request.audit_id().clone()));
-        // What a panic leaves behind is dropped with the request: services keep nothing between two.
+        // State that a panic leaves inconsistent is dropped with the request: services keep none between requests.
         let response = catch_unwind(AssertUnwindSafe(|| self.inner.call(request))).ok();
         Recovering { response, uri, audit_id }
     }
 }
 
 pin_project! {
-    /// See the module.
+    /// Future of the panic recovery layer.
     pub struct Recovering<F> {
-        // Nothing when there was a panic before there was a future.
+        // `None` if the handler panicked before it returned a future.
         #[pin]
         response: Option<F>,
         uri: Uri,

@@ -1,5 +1,5 @@
-//! PriorityAndFairness: requests run on seats of their priority level, wait for one, or are rejected (upstream's
-//! `WithPriorityAndFairness`). Long-running requests pass, but for watches, which need a seat until they begin.
+//! PriorityAndFairness: requests run on seats of their priority level, queue for one, or are rejected (upstream's
+//! `WithPriorityAndFairness`). Long-running requests are exempt, except watches, which need a seat until they have started.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::respond;
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Where requests wait.
+/// Settings and state of the layer.
 #[derive(Clone)]
 pub struct Flow {
-    /// Who gives seats.
+    /// Assigns seats.
     pub dispatcher: Dispatcher,
     /// `apiserver_request_filter_duration_seconds{filter="priorityandfairness"}`
     pub duration: Histogram,
@@ -38,7 +38,7 @@ impl Flow {
     }
 }
 
-/// See the module.
+/// Service of the priority and fairness layer.
 #[derive(Clone)]
 pub struct PriorityAndFairness<S> {
     flow: Flow,
@@ -46,7 +46,7 @@ pub struct PriorityAndFairness<S> {
 }
 
 impl<S> PriorityAndFairness<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, flow: Flow) -> Self {
         Self { flow, inner }
     }
@@ -127,7 +127,7 @@ impl<S: Handler> Service<Request> for PriorityAndFairness<S> {
 }
 
 impl<S> PriorityAndFairness<S> {
-    /// The request runs on this seat until its answer is out.
+    /// Holds the seat of a request until its response is sent, and registers watches.
     fn sit(&self, request: &Request, seat: Seat, watches: bool) {
         let record = request.record();
         record.take_seat(seat);
@@ -137,27 +137,27 @@ impl<S> PriorityAndFairness<S> {
     }
 }
 
-/// Schema and level, and how it went there.
+/// Describes the schema, the level and the result for a trace.
 fn described(matched: &Matched<Waker>, how: &str) -> String {
     format!("FlowSchema {:?}, PriorityLevel {:?}: {how}", matched.schema.name, matched.spec.name)
 }
 
-/// Where a request belongs, as its answer says.
+/// Classification of a request, for the headers of its response.
 pub struct Classified {
     schema: HeaderValue,
     level: HeaderValue,
-    /// Of a watch: it leaves its seat when its answer begins, unless somebody knows better.
+    /// Set for a watch, which releases its seat when its response starts unless a handler has taken the seat.
     watch: Option<Arc<RequestRecord>>,
 }
 
 impl Classified {
     fn new(matched: &Matched<Waker>, watch: Option<Arc<RequestRecord>>) -> Self {
-        // A uid is text without surprises; one that is not is not shown.
+        // A UID is a valid header value; any other value is omitted.
         let value = |uid: &str| HeaderValue::from_str(uid).unwrap_or(HeaderValue::from_static(""));
         Self { schema: value(&matched.schema.uid), level: value(&matched.spec.uid), watch }
     }
 
-    /// Upstream's text; the client should come again after so many seconds.
+    /// Upstream's response; `retry_after` is in seconds.
     fn rejected(self, retry_after: u64) -> Answer {
         let message = "Too many requests, please try again later.";
         let mut response = respond::text(StatusCode::TOO_MANY_REQUESTS, message);
@@ -173,7 +173,7 @@ impl AfterResponse<Response> for Classified {
         headers.insert(PRIORITY_LEVEL, self.level);
         headers.insert(FLOW_SCHEMA, self.schema);
         if let Some(record) = self.watch {
-            // A watch of the control service has it, until the initial events are out.
+            // For a watch of the control service, the local handler holds the seat until the initial events are sent.
             drop(record.leave_seat());
         }
         response

@@ -1,5 +1,5 @@
-//! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival. Bodies of requests with a
-//! deadline must not stall either.
+//! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival. The body of a request with a
+//! deadline must not stall.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl RequestDeadlines {
     /// Sets the deadline of a request that has one.
     ///
     /// # Errors
-    /// The refusal of a timeout that cannot be read, and its audit event.
+    /// The refusal of an invalid timeout, and its audit event.
     fn set(&self, request: &mut Request) -> Result<(), Box<(Response, Option<Audited>)>> {
         if request.target().long_running {
             return Ok(());
@@ -89,7 +89,7 @@ impl RequestDeadlines {
     }
 }
 
-/// The client's own timeout; zero stands for everything that means "no shorter than usual".
+/// Timeout that the client requests; zero means the default.
 fn asked(query: &str) -> Result<Option<Duration>, String> {
     match first_value(query, "timeout").as_deref() {
         None | Some("") => Ok(None),

@@ -1,4 +1,4 @@
-//! RequestInfo: what the request line asks for, and whether it may take long (1.3).
+//! RequestInfo: parses the request line, and decides whether the request is long-running (1.3).
 
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
@@ -10,7 +10,7 @@ use crate::console_paths;
 use crate::request::{Request, RequestView, Response, Target};
 use crate::respond;
 
-/// See the module.
+/// Layer that attaches the request info.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadRequestInfo;
 
@@ -34,13 +34,13 @@ fn read(request: &Request) -> Result<Target, InvalidPath> {
     Ok(Target { long_running: is_long_running(&info, request.query()), info: info.into() })
 }
 
-/// Go's HTTP server refuses what does not unescape before any filter sees it.
+/// True if all escapes in the path are valid: Go's HTTP server refuses invalid ones before any filter.
 fn well_escaped(path: &str) -> bool {
     let mut tails = path.split('%').skip(1);
     tails.all(|tail| tail.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)))
 }
 
-/// kube-apiserver's list of requests without a deadline, and the streams of the console.
+/// True for kube-apiserver's requests without a deadline, and for the streams of the console.
 fn is_long_running(info: &RequestInfo, query: &str) -> bool {
     if !info.is_resource_request {
         let watches = info.verb == "get" && console_paths::is_watch(query);

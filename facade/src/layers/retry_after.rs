@@ -1,4 +1,4 @@
-//! RetryAfter (`--shutdown-send-retry-after`): once new requests are refused, this says so and asks to come back.
+//! RetryAfter (`--shutdown-send-retry-after`): refuses new requests during a shutdown with 429 and `Retry-After`.
 
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
-/// See the module.
+/// Layer that refuses requests during a shutdown.
 #[derive(Clone, Debug)]
 pub struct RetryAfter {
     /// `NotAcceptingNewRequest`

@@ -1,7 +1,7 @@
-//! RouteTry: a request that asks for it is answered with what has happened to it, stage by stage, instead of its answer.
+//! Request traces (`portico route try`): on request, the response is replaced by a report on the stages of the request.
 //!
-//! It goes through the same layers as any other one. Unless it is to be sent, whoever would answer a write is not asked. Who asks
-//! for it, before any impersonation, needs the verb `get` on the path [`PERMISSION`]: a walk names addresses, rules and groups.
+//! The request passes the same layers as any other one. Unless it is to be sent, a write does not reach its handler. The
+//! caller, before impersonation, needs permission to `get` [`PERMISSION`]: a trace contains addresses, rules and groups.
 
 mod report;
 
@@ -25,21 +25,21 @@ use crate::request::{Request, RequestView, Response};
 use crate::respond;
 use report::{Read, Report};
 
-/// Asks for it: `walk`, or `send` for a write that is to be sent. The response names it, too, where it is a walk.
+/// Header that requests a trace: `walk`, or `send` for a write that is to be executed. The response with a trace has it as well.
 pub const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
-/// The path that one must be allowed to get.
+/// Path that the caller must be permitted to get.
 pub const PERMISSION: &str = "/portico/route-try";
 
-/// What the layer needs.
+/// Settings of the layer.
 #[derive(Clone)]
 pub struct RouteTries {
-    /// Who decides what cannot be decided here.
+    /// Decides if objects are needed for a decision.
     pub decider: Arc<dyn Decider>,
-    /// The name of this facade.
+    /// Name of this facade.
     pub facade: String,
 }
 
-/// See the module.
+/// Service of the layer that traces requests.
 #[derive(Clone)]
 pub struct RouteTry<S> {
     tries: RouteTries,
@@ -47,7 +47,7 @@ pub struct RouteTry<S> {
 }
 
 impl<S> RouteTry<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, tries: RouteTries) -> Self {
         Self { tries, inner }
     }
@@ -87,7 +87,7 @@ impl RouteTries {
         let walk = Arc::new(Walk::new(request.received(), sends));
         let record = request.record();
         self.note_begin(&walk, &request, record.authentication_took.get().copied());
-        // Nobody else sets it.
+        // Only this layer sets it.
         let _ = record.walk.set(Arc::clone(&walk));
         let audited = record.audited().cloned();
         let report = Report::of(&request);
@@ -110,7 +110,7 @@ impl RouteTries {
         Ok(response)
     }
 
-    /// Whether the caller may see it.
+    /// Checks that the caller may see traces.
     async fn allowed(&self, request: &Request) -> Result<(), Box<Status>> {
         let info = RequestInfo::parse("GET", PERMISSION, "").unwrap_or_default();
         let attributes = Attributes::new(request.user(), info);
@@ -125,7 +125,7 @@ impl RouteTries {
         if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(&attributes, &decision.reason))) }
     }
 
-    /// What has happened before this layer.
+    /// Adds the stages before this layer to the trace.
     fn note_begin(&self, walk: &Walk, request: &Request, authentication: Option<Duration>) {
         let protocol = if request.is_http2() { "HTTP/2" } else { "HTTP/1.1" };
         let peer = request.connection().peer;
@@ -135,7 +135,7 @@ impl RouteTries {
     }
 }
 
-/// Whether the request is sent to whoever answers it. What changes something must say so; what may take for ever is not.
+/// True if the request is sent to its handler. Writes require an explicit `send`; long-running requests are never sent.
 fn sends(request: &Request, asked: Option<&HeaderValue>) -> Result<bool, Box<Status>> {
     let bad = |why: &str| Err(Box::new(Status::bad_request(why)));
     if request.headers().contains_key(UPGRADE) {

@@ -1,6 +1,6 @@
-//! TestFaults (`--test-faults`): what tests have asked to happen happens to requests for resources that are allowed.
+//! TestFaults (`--test-faults`): applies the faults that tests have set to authorized requests for resources.
 //!
-//! Innermost, so that a refusal by authorization stays one, and everything that a client can see of an answer passes by here.
+//! The innermost layer: refusals by authorization stay unchanged, and the complete response passes through here.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ use crate::test_faults::{Asked, Claim, Earlier, Fault, FaultsInForce, WatchBody,
 const MAX_OBJECT: usize = 16 << 20;
 
 const JSON: &str = "application/json";
-/// A list of metadata, whose items are what a client of metadata alone asks for.
+/// List of metadata, whose items have the form that a client of metadata requests.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// See the module.
+/// Service of the layer for test faults.
 #[derive(Clone)]
 pub struct Faulty<S> {
     faults: Arc<FaultsInForce>,
@@ -41,7 +41,7 @@ pub struct Faulty<S> {
 }
 
 impl<S> Faulty<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, faults: Arc<FaultsInForce>) -> Self {
         Self { faults, inner }
     }
@@ -58,7 +58,7 @@ impl<S: Handler> Service<Request> for Faulty<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let info = request.info();
-        // Faults that are set later may happen to a watch.
+        // A fault that is set later can apply to an open watch.
         let concerns = info.is_resource_request && (info.verb == "watch" || !self.faults.is_empty());
         if !concerns {
             return Step::passed(self.inner.call(request));
@@ -84,7 +84,7 @@ async fn answer<S: Handler>(faults: Arc<FaultsInForce>, mut inner: S, request: R
     Ok(response.map(watch))
 }
 
-/// Whether the server itself keeps the objects, and their history.
+/// True if the control service stores the objects and their history.
 fn is_local(request: &Request) -> bool {
     match request.in_force().routes.find(&request.info().path) {
         Some(route_table::Target::Route(upstream)) => upstream.route().is_local(),
@@ -92,7 +92,7 @@ fn is_local(request: &Request) -> bool {
     }
 }
 
-/// Whether this can happen to a request now, rather than to a watch while it lasts.
+/// True if the fault can apply to the request now, rather than to a watch while it is open.
 fn happens(fault: &Fault, request: &Request, can_be_stale: bool) -> bool {
     match fault {
         Fault::StaleReads { .. } => can_be_stale && earlier(fault, request).is_some(),
@@ -124,7 +124,7 @@ async fn happen<S: Handler>(mut claim: Claim, inner: &mut S, request: Request) -
     }
 }
 
-/// Answers with a refusal. Of an object that exists, or is another one, the message has the name, which a create has in its body.
+/// Refuses a request. For a conflict, the message names the object; the name in a create request is in its body.
 async fn refused(fault: &Fault, mut status: Status, request: Request) -> Response {
     let is_named = matches!(status.reason.as_str(), "AlreadyExists" | "Conflict");
     if !is_named || request.info().verb != "create" || !request.info().name.is_empty() {
@@ -137,14 +137,14 @@ async fn refused(fault: &Fault, mut status: Status, request: Request) -> Respons
     respond::status(&parts, &status)
 }
 
-/// What the log and the metrics say of it; its client sees nothing.
+/// Response for the log and the metrics; the client does not receive it.
 fn unanswered() -> Response {
     let mut response = respond::text(StatusCode::INTERNAL_SERVER_ERROR, "a fault breaks the connection");
     response.extensions_mut().insert(Unanswered);
     response
 }
 
-/// Answers a read with a list of an earlier revision, or with its only item.
+/// Serves a read from a list of an earlier revision, or from its only item.
 async fn read<S: Handler>(earlier: &Earlier, inner: &mut S, request: Request) -> Answer {
     let (asked, body) = request.into_parts();
     let mut parts = asked.clone();
@@ -166,7 +166,7 @@ async fn read<S: Handler>(earlier: &Earlier, inner: &mut S, request: Request) ->
     })
 }
 
-/// Makes a request for the list of another one.
+/// Turns a request into one for the earlier list.
 fn redirect(parts: &mut Parts, earlier: &Earlier) -> Result<(), Box<Status>> {
     let info = RequestInfo::parse("GET", &earlier.path, &earlier.query).map_err(internal)?;
     let mut path = parts.uri.path().trim_end_matches('/');

@@ -1,4 +1,4 @@
-//! Timeout: when the deadline passes before an answer, this answers; afterwards the response's completion cuts the body.
+//! Timeout: responds with 504 if the deadline passes before the response; later, the response's completion cuts the body.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,20 +14,20 @@ use crate::metrics::Terminated;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
-/// Upstream encodes the bare struct: kind and apiVersion are missing, and it is JSON whatever was asked for.
+/// Upstream encodes the bare struct: kind and apiVersion are missing, and it is always JSON.
 const TIMED_OUT: &str = concat!(
     r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","#,
     r#""reason":"Timeout","details":{},"code":504}"#
 );
 
-/// See the module.
+/// Service of the timeout layer.
 #[derive(Clone, Debug)]
 pub struct Timeout<S> {
     inner: S,
 }
 
 impl<S> Timeout<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S) -> Self {
         Self { inner }
     }
@@ -46,7 +46,7 @@ impl<S: Handler> Service<Request> for Timeout<S> {
         let deadline = request.record().deadline();
         let response = self.inner.call(request);
         match deadline {
-            // The timer is armed only when the inner service has to wait.
+            // The timer is registered only when the inner service has to wait.
             Some(deadline) => InTime::Until { response: time::timeout_at(deadline.into(), response) },
             None => InTime::Always { response },
         }
@@ -54,7 +54,7 @@ impl<S: Handler> Service<Request> for Timeout<S> {
 }
 
 pin_project! {
-    /// See the module.
+    /// Future of the timeout layer.
     #[project = InTimeProjection]
     pub enum InTime<F> {
         /// A request with a deadline.
@@ -62,7 +62,7 @@ pin_project! {
             #[pin]
             response: time::Timeout<F>,
         },
-        /// A request that may take long.
+        /// A request without a deadline.
         Always {
             #[pin]
             response: F,

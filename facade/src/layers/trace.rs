@@ -1,5 +1,5 @@
-//! Traces requests (`filters.WithTracing`): the span of a request stands around everything behind authentication, so that who
-//! asks decides whether their trace is gone on with.
+//! Traces requests (`filters.WithTracing`): the span of a request contains everything after authentication, so that the caller's
+//! identity decides whether the client's trace is continued.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -14,14 +14,14 @@ use tower::Service;
 use crate::handler::{Answer, Handler};
 use crate::request::{Request, RequestView, Response};
 
-/// See the module.
+/// Service of the tracing layer.
 #[derive(Clone)]
 pub struct Trace<S> {
     inner: S,
 }
 
 impl<S> Trace<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S) -> Self {
         Self { inner }
     }
@@ -47,7 +47,7 @@ impl<S: Handler> Service<Request> for Trace<S> {
         }
         let mut inner = self.inner.clone();
         Box::pin(span.within(async move {
-            // It began with the request and has just come to its end.
+            // It started with the request and has just ended.
             spans::child_since("authentication", since).end();
             let answer = inner.call(request).await;
             if let Ok(response) = &answer {
@@ -66,14 +66,14 @@ fn describe(span: &spans::Span, request: &Request) {
     span.set("http.request.method", request.method().to_string());
     span.set("url.scheme", "https");
     span.set("url.path", request.uri().path().to_owned());
-    // Upstream's has the query, too, in which tokens may stand.
+    // Upstream includes the query, which can contain tokens.
     span.set("http.target", request.uri().path().to_owned());
     span.set("audit-id", header_text::text(request.audit_id()).to_owned());
     span.set("user_agent.original", request.header(USER_AGENT).to_owned());
     span.set("network.peer.address", request.connection().peer.ip().to_string());
 }
 
-/// The method and, of resources, the path without names (`getSpanNameFromRequestInfo`).
+/// Name of the span: the method and, for resources, the path without names (`getSpanNameFromRequestInfo`).
 fn span_name(request: &Request) -> String {
     let (method, info) = (request.method(), request.info());
     if info.is_resource_request { format!("{method} {}", route(info)) } else { method.to_string() }

@@ -1,4 +1,4 @@
-//! WaitGroup: counts short requests, so that a drain knows when the last one is over, and refuses late ones.
+//! WaitGroup: counts short requests, so that a drain can wait for the last one, and refuses late ones.
 
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use portico_machinery::Status;
@@ -11,7 +11,7 @@ use crate::request::{Request, RequestView, Response};
 use crate::respond;
 use crate::wait_group::WaitGroup;
 
-/// See the module.
+/// Layer that counts short requests.
 #[derive(Clone, Debug)]
 pub struct CountShortRequests {
     /// The group of short requests.
@@ -36,7 +36,7 @@ impl ValidateRequest<Body> for CountShortRequests {
     }
 }
 
-/// Upstream's 503 for requests that came too late.
+/// Upstream's 503 for requests that arrive during a shutdown.
 pub(super) fn shutting_down(request: &Request) -> Response {
     let status = Status::unavailable("apiserver is shutting down")
         .with_details(Details { retry_after_seconds: 1, ..Details::default() });

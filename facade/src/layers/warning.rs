@@ -1,4 +1,4 @@
-//! WarningRecorder: writes what inner handlers warn of as `Warning` headers, each text once, within a budget (1.6).
+//! WarningRecorder: writes warnings of inner handlers as `Warning` headers, each text once, within a size limit (1.6).
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ const TOTAL: usize = 4096;
 /// Limit (Serving): the warning is truncated.
 const ITEM: usize = 256;
 
-/// See the module.
+/// Prepares to write the warnings of a request.
 pub fn record_warnings(request: &mut Request) -> Recorded {
     Recorded(request.record())
 }
 
-/// Where the texts are when the response comes.
+/// Record with the warnings of a request.
 pub struct Recorded(Arc<RequestRecord>);
 
 impl AfterResponse<Response> for Recorded {
@@ -44,7 +44,7 @@ fn write(warnings: &[String], headers: &mut HeaderMap) {
     }
 }
 
-/// The texts that are sent, escaped.
+/// Selects, truncates and escapes the texts to send.
 fn recorded(warnings: &[String]) -> Vec<String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut sent: Vec<String> = Vec::new();

@@ -1,5 +1,5 @@
-//! WatchTermination (`--shutdown-watch-termination-grace-period`): watches are counted, asked to end when the drain
-//! begins, and end at a limited rate so that clients do not all come back at once.
+//! WatchTermination (`--shutdown-watch-termination-grace-period`): counts watches and ends them when the drain begins, at a
+//! limited rate, so that clients do not reconnect all at once.
 
 use portico_kit::lifecycle::Signal;
 use tower_http::validate_request::ValidateRequest;
@@ -9,12 +9,12 @@ use crate::body::Body;
 use crate::request::{Request, RequestView, Response, WatchShutdown};
 use crate::wait_group::WaitGroup;
 
-/// See the module.
+/// Layer that counts watches.
 #[derive(Clone, Debug)]
 pub struct WatchTermination {
     /// The group of watches.
     pub group: WaitGroup,
-    /// Watches end when it is given.
+    /// Signals the end of watches.
     pub shutdown: Signal,
 }
 

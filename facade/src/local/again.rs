@@ -1,4 +1,4 @@
-//! The query with which a watch or a list is asked for again where it stopped.
+//! Queries that resume a watch or repeat a list after the loss of a control service.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const TIMEOUT: &str = "timeoutSeconds";
 const LIMIT: &str = "limit";
 const CONTINUE: &str = "continue";
 
-/// The query of a watch that goes on behind this revision after it has lasted for so long; nothing when its time is over.
+/// Query of a watch that resumes after this revision when it has lasted for `lasted`; `None` if its timeout has passed.
 pub(super) fn watch_from(query: &str, revision: i64, lasted: Duration) -> Option<String> {
     let mut again = without(query, &[VERSION, MATCH, INITIAL, TIMEOUT]);
     if let Some(wanted) =
@@ -24,13 +24,13 @@ pub(super) fn watch_from(query: &str, revision: i64, lasted: Duration) -> Option
     Some(again)
 }
 
-/// The query that gives a list at this revision once more.
+/// Query that repeats a list at this revision.
 pub(super) fn list_at(query: &str, revision: i64) -> String {
     if first_value(query, CONTINUE).is_some_and(|token| !token.is_empty()) {
-        // The token says at which revision.
+        // The continue token contains the revision.
         return query.to_owned();
     }
-    // At revision 0 the limit did not count.
+    // At revision 0 the limit was ignored.
     let is_whole = first_value(query, VERSION).is_some_and(|version| version == "0");
     let left_out = [VERSION, MATCH, if is_whole { LIMIT } else { VERSION }];
     let mut again = without(query, &left_out);
@@ -39,7 +39,7 @@ pub(super) fn list_at(query: &str, revision: i64) -> String {
     again
 }
 
-/// The query without these keys, everything else as it was sent.
+/// Removes these keys from the query; the rest stays as it was sent.
 fn without(query: &str, keys: &[&str]) -> String {
     let is_kept = |part: &&str| {
         let mut pairs = pairs(part.as_bytes());

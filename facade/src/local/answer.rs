@@ -1,7 +1,7 @@
-//! The control service's answers as HTTP: head, and the body in the caller's clothes.
+//! HTTP responses from messages of the control service: the head, and the body, encoded as negotiated.
 //!
-//! Compact JSON passes as it is. Indenting and compressing happen while streaming; YAML, whose keys are sorted, is
-//! the one re-encoding that needs the whole document.
+//! Compact JSON is passed on unchanged. Indentation and compression are streamed; YAML, whose keys are sorted, is the only
+//! conversion that needs the complete document.
 
 use std::future::ready;
 
@@ -24,13 +24,13 @@ use crate::request::{RequestView, Response};
 use crate::respond;
 use crate::unavailable::unavailable;
 
-/// What stands before the body.
+/// Status and headers of a response.
 #[derive(Debug)]
 pub(super) struct Head {
     pub code: StatusCode,
     pub media_type: String,
     pub retry_after: u32,
-    /// The control service wants it indented, whatever the request asks for.
+    /// True if the control service requires indentation, even if the client does not request it.
     pub pretty: bool,
 }
 
@@ -40,7 +40,7 @@ const JSON: &str = "application/json";
 /// Limit (Serving, bytes): 406; JSON is streamed and has no limit.
 const MAX_YAML: usize = 64 << 20;
 
-/// A response without re-encoding.
+/// Creates a response whose body is not converted.
 pub(super) fn head_only(head: Head, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = head.code;
@@ -56,7 +56,7 @@ pub(super) fn head_only(head: Head, body: Body) -> Response {
     response
 }
 
-/// A body that is all here.
+/// Creates a response from a complete body.
 pub(super) async fn whole(renderer: &Renderer, request: &Parts, mut head: Head, body: Bytes) -> Response {
     let rendering = rendering(request, &head);
     let Rendered { body, is_yaml, is_gzip } = match renderer.render(rendering, body).await {
@@ -73,7 +73,7 @@ pub(super) async fn whole(renderer: &Renderer, request: &Parts, mut head: Head, 
     response
 }
 
-/// A body of which the first part is here. Small ones are collected, large ones streamed.
+/// Creates a response from a stream whose first part has arrived. Small bodies are collected, large ones streamed.
 pub(super) async fn streamed<S>(
     renderer: &Renderer,
     request: &Parts,
@@ -88,7 +88,7 @@ where
     let rendering = rendering(request, &head);
     let mut begin = BytesMut::from(first);
     let is_yaml = rendering.layout == Layout::Yaml;
-    // Below the threshold nothing is known about compression yet; YAML needs everything.
+    // Compression is decided once the size exceeds the threshold; YAML needs the complete body.
     while begin.len() <= GZIP_ABOVE || is_yaml {
         if begin.len() > MAX_YAML {
             return respond::status(request, &too_large());
@@ -119,7 +119,7 @@ where
     response
 }
 
-/// Refusal of a list that is not collected for YAML.
+/// Refusal of a list that is too large to be collected for YAML.
 fn too_large() -> Status {
     let limit = MAX_YAML >> 20;
     let message = format!(
@@ -137,14 +137,14 @@ fn rendering(request: &Parts, head: &Head) -> Rendering {
 }
 
 fn layout(request: &Parts, head: &Head) -> Layout {
-    // The control service says what the caller wants; it sends JSON for YAML, and protobuf as it is.
+    // The control service reports YAML by its media type, and sends JSON for it; protobuf is passed on unchanged.
     if head.media_type == Encoding::Yaml.media_type() {
         return Layout::Yaml;
     }
     if head.media_type != JSON {
         return Layout::AsIs;
     }
-    // A Status has no other form.
+    // A Status has only one form.
     let forms: &[Form] = if head.code.as_u16() < 400 { &Form::SHAPES } else { &[] };
     let choice = negotiate(request.header(ACCEPT), Offer { encodings: &Encoding::ALL, forms, sealed: true });
     if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {

@@ -1,4 +1,4 @@
-//! What a request asks of a control service, whichever one it is: the call, and in whose name.
+//! Call to a control service: the request and the identity of its caller, independent of which control service receives it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::control_services::{Member, Repeat};
 use crate::request::RequestView;
 use crate::transport::GrpcService;
 
-/// See the module. It outlives the request: a watch is asked for again.
+/// Call to a control service. It outlives the HTTP request, because a watch can be resumed.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) call: Call,
@@ -27,7 +27,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Of a request with this body.
+    /// Creates the call for a request with this body.
     pub(super) fn of(request: &Parts, body: Bytes) -> Self {
         Self {
             call: call_of(request, body),
@@ -41,7 +41,7 @@ impl Asked {
         }
     }
 
-    /// When it may be sent again.
+    /// Condition for repeating the call.
     pub(super) fn repeat(&self) -> Repeat {
         match self.forwarded.request.is_read_only() {
             true => Repeat::Always,
@@ -49,26 +49,26 @@ impl Asked {
         }
     }
 
-    /// When the client has lost patience.
+    /// Deadline of the client's request.
     pub(super) fn deadline(&self) -> Option<tokio::time::Instant> {
         self.deadline.map(tokio::time::Instant::from_std)
     }
 
-    /// A message to one control service, in the name of whoever asks.
+    /// Creates a message to one control service, in the name of the caller.
     pub(super) fn message<T>(&self, member: &Member, message: T) -> tonic::Request<T> {
         let mut call = member.transport.request(message);
         self.forwarded.insert_into(call.metadata_mut());
         spans::insert_into(call.metadata_mut().as_mut());
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now());
-            // At least a moment: zero would be no deadline at all to some peers.
+            // At least a millisecond, because zero means no deadline for some servers.
             call.set_timeout(left.max(Duration::from_millis(1)));
         }
         call
     }
 }
 
-/// Objects at the other end of this. Its answers have no limit: a write is done by the time of its answer.
+/// Creates a client without a limit for responses: a write is complete when its response arrives.
 pub(super) fn client(service: &GrpcService) -> ObjectsClient<GrpcService> {
     ObjectsClient::new(service.clone())
         .max_decoding_message_size(usize::MAX)
@@ -83,11 +83,11 @@ fn call_of(request: &Parts, body: Bytes) -> Call {
         resource: info.resource.clone(),
         subresource: info.subresource.clone(),
         namespace: info.namespace.clone(),
-        // Not the info's name: a field selector may have put one there, for authorization only.
+        // Not the name in the request info, which can come from a field selector, for authorization only.
         name: info.parts.get(1).cloned().unwrap_or_default(),
         rest: if info.subresource.is_empty() { String::new() } else { info.rest() },
     };
-    // Below `/watch/` every method is authorized as a watch, and only GET is one.
+    // Below `/watch/` every method is authorized as a watch, but only GET is one.
     let plain = match request.method {
         Method::GET => true,
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE => !info.watch_prefix,

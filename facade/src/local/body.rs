@@ -1,4 +1,4 @@
-//! Request bodies, read whole within a limit.
+//! Reads complete request bodies within a limit.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, EXPECT};
@@ -11,13 +11,13 @@ use portico_machinery::status::Reason;
 use crate::body::Body;
 use crate::pace::TooSlow;
 
-/// The body's bytes.
+/// Reads the bytes of a body.
 ///
-/// A body that is too large is read on and dropped, as much again as the limit: a client that is still sending would
-/// otherwise get a broken connection instead of the refusal. One that asked first (`Expect`) is answered at once.
+/// A body that is too large is read on and dropped, up to another `limit` bytes: a client that is still sending would
+/// otherwise get a broken connection instead of the refusal. A client that sends `Expect` is refused at once.
 ///
 /// # Errors
-/// 413 beyond the limit, 408 when the body comes too slowly, 400 when it breaks off.
+/// 413 beyond the limit, 408 if the body arrives too slowly, 400 if it breaks off.
 pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Box<Status>> {
     let reported = header_text::first(headers, CONTENT_LENGTH).parse::<u64>();
     let mut too_large = reported.is_ok_and(|length| length > limit as u64);

@@ -1,5 +1,5 @@
-//! Requests that lead elsewhere (`log`, `exec`, `proxy`, ...): the control service decides and says where to dial, the
-//! proxy dials and streams.
+//! Requests that connect to another server (`log`, `exec`, `proxy`, ...): the control service authorizes them and returns the
+//! address, and the proxy dials and streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::request::{RequestView, Response};
 const DECISION: Duration = Duration::from_secs(30);
 
 impl Local {
-    /// What has no content has no type either.
+    /// Completes a response, without a content type if it has no content.
     async fn without_type(&self, request: &Parts, answer: DoResponse) -> Response {
         let mut response = self.done(request, answer).await;
         if response.status() == StatusCode::NO_CONTENT {

@@ -1,12 +1,12 @@
-//! The beginning of a watch, during which it costs what a list does (upstream's `InitializationSignal`).
+//! The initial events of a watch, during which it costs as much as a list (upstream's `InitializationSignal`).
 
 use futures::{Stream, StreamExt};
 use portico_proto::objects::WatchResponse;
 use portico_proto::objects::watch_response::Step;
 use tonic::Status;
 
-/// The same steps; `kept` is dropped when so many of them have been taken, or when they end. A watch that begins anew, before any,
-/// reports how many there are then.
+/// Passes on the steps; drops `guard` after `initial` of them or at their end. A watch that is restarted before its first event
+/// reports a new number of initial events.
 pub(super) fn keep_until<S, K>(
     steps: S,
     initial: u64,
@@ -44,7 +44,7 @@ mod tests {
         Step::Frames("{}".into())
     }
 
-    /// Returns, for each of these steps, true if the value is still kept after it.
+    /// Returns, for each of these steps, true if the guard is still held after it.
     async fn kept_after<const N: usize>(steps: [Step; N]) -> [bool; N] {
         let kept = Arc::new(());
         let steps = steps.map(|step| Ok(WatchResponse { step: Some(step), ..WatchResponse::default() }));

@@ -1,4 +1,4 @@
-//! What local APIs take and send, under upstream's names.
+//! Metrics of request bodies and watch events of local APIs, under upstream's names.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use portico_machinery::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-/// Upstream's: from 50,000 bytes in steps of 100,000.
+/// Upstream's buckets: from 50,000 bytes in steps of 100,000.
 const BODY_BYTES: &[f64] = &[
     5e4, 15e4, 25e4, 35e4, 45e4, 55e4, 65e4, 75e4, 85e4, 95e4, 105e4, 115e4, 125e4, 135e4, 145e4, 155e4,
     165e4, 175e4, 185e4, 195e4, 205e4, 215e4, 225e4, 235e4, 245e4, 255e4, 265e4, 275e4, 285e4, 295e4, 305e4,
 ];
-/// Upstream's: 1 KiB doubled, eight of them.
+/// Upstream's buckets: eight, doubling from 1 KiB.
 const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
 
 type Labels = [(&'static str, String); 3];
@@ -23,7 +23,7 @@ type Resource = [String; 3];
 
 const VERBS: [&str; 5] = ["create", "update", "patch", "delete", "delete_collection"];
 
-/// See the module.
+/// Metrics of local APIs.
 #[derive(Clone)]
 pub struct LocalMetrics {
     bodies: HistogramVec<Labels>,
@@ -33,14 +33,14 @@ pub struct LocalMetrics {
     resources: Arc<RwLock<HashSet<Resource>>>,
 }
 
-/// Those of one watch.
+/// Metrics of one watch.
 pub(super) struct WatchedEvents {
     count: Counter,
     sizes: Histogram,
 }
 
 impl LocalMetrics {
-    /// Registers them.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         let events = registry.counter_vec(Desc::counter(
@@ -70,7 +70,7 @@ impl LocalMetrics {
         }
     }
 
-    /// A body of a request for a resource that is served; of verbs that have one.
+    /// Records the body of a request for a served resource, for verbs that have a body.
     pub(super) fn body(&self, of: &RequestInfo, bytes: usize) {
         let verb = match of.verb.as_str() {
             "deletecollection" => "delete_collection",
@@ -83,7 +83,7 @@ impl LocalMetrics {
         self.bodies.get_or_create(&labels).observe(bytes as f64);
     }
 
-    /// A watch of a resource that is served.
+    /// Creates the metrics of a watch of a served resource.
     pub(super) fn watch(&self, of: &RequestInfo) -> WatchedEvents {
         self.note(of);
         let labels = watch_labels(&of.api_group, &of.api_version, &of.resource);
@@ -95,7 +95,7 @@ impl LocalMetrics {
 }
 
 impl LocalMetrics {
-    /// Drops the series of resources whose group version is not served any more.
+    /// Drops the series of resources whose group version is no longer served.
     pub fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
         let mut resources = self.resources.write();
         let dropped: Vec<Resource> =
@@ -104,7 +104,7 @@ impl LocalMetrics {
             let labels = watch_labels(group, version, resource);
             self.events.remove(&labels);
             self.event_sizes.remove(&labels);
-            // Series of bodies are those of all versions.
+            // Series of bodies have no version label.
             if !resources.iter().any(|[g, _, r]| (g, r) == (group, resource)) {
                 for verb in VERBS {
                     self.bodies.remove(&body_labels(group, resource, verb));
@@ -130,7 +130,7 @@ fn watch_labels(group: &str, version: &str, resource: &str) -> Labels {
 }
 
 impl WatchedEvents {
-    /// One is sent.
+    /// Records an event that was sent.
     pub(super) fn sent(&self, bytes: usize) {
         self.count.inc();
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]

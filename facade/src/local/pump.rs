@@ -1,8 +1,8 @@
-//! The pump moves events of a watch from the control service to a client.
+//! The pump delivers the events of a watch from the control service to a client.
 //!
-//! Events wait in a queue of bounded bytes; while it is full no more are taken from the control service. When too much waits for all
-//! clients together, or the server drains, the HTTP watch ends, as if its timeout had come, though not between two events of a revision;
-//! the client resumes from the last revision that it saw.
+//! Events wait in a queue with a bounded number of bytes; while it is full, no more are read from the control service. If too
+//! many bytes wait for all clients together, or the server drains, the HTTP watch ends as at its timeout, but not between two
+//! events of a revision; the client resumes from the last revision that it received.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use portico_kit::tasks::TaskSet;
 use super::watch_buffers::{Sender, WatchBuffers, WatchEvent};
 use crate::body::{Body, BoxError};
 
-/// Starts the pump; the events end when the watch does, in whatever way, and the watch when they are dropped.
+/// Starts the pump. The events end with the watch, and the watch ends when the events are dropped.
 pub(super) fn start<S>(
     tasks: &TaskSet,
     mut frames: S,
@@ -28,7 +28,7 @@ where
 {
     let (sender, events) = buffers.begin();
     tasks.spawn_until_cancelled("watch-pump", async move {
-        // Used where it was captured: moved on, it would lie twice in each watch's task.
+        // Borrowed where it was captured: moved, it would be stored a second time in the task of each watch.
         let frames = &mut frames;
         let draining = async {
             match &shutdown {
@@ -44,7 +44,7 @@ where
     events
 }
 
-/// The events as a body.
+/// Turns the events into a body.
 pub(super) fn body(events: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     Body::streamed(StreamBody::new(events.map(|bytes| Ok::<_, BoxError>(Frame::data(bytes)))))
 }
@@ -92,7 +92,7 @@ mod tests {
         (WatchBuffers::new(BufferLimits { each, total, wait: Duration::from_secs(60) }, &registry), registry)
     }
 
-    /// An event that is the only one, or the last one, of its revision.
+    /// Creates an event that is the only or the last one of its revision.
     fn event(bytes: &'static [u8]) -> WatchEvent {
         WatchEvent { bytes: Bytes::from_static(bytes), more: false }
     }
@@ -176,7 +176,7 @@ mod tests {
             stalled.push(watch);
             tokio::time::advance(Duration::from_secs(2)).await;
         }
-        // The reader has a backlog whenever an event is sent, and each of the others has a single event.
+        // The reading client has a backlog whenever an event is sent, and each of the others has a single event.
         for _ in 0..20 {
             for _ in 0..4 {
                 tokio::time::advance(Duration::from_millis(10)).await;
@@ -194,7 +194,7 @@ mod tests {
             ended.push(!sender.send(event()).await);
         }
         assert_eq!(ended, [[true; 2].as_slice(), &[false; 8]].concat());
-        // A client whose watch was ended gets no event behind those that were dropped.
+        // A client whose watch was ended receives no event after the dropped ones.
         let (sender, mut first) = stalled.into_iter().next().unwrap();
         drop(sender);
         assert_eq!(first.next().await, None);

@@ -1,4 +1,4 @@
-//! What the control service's answers say for the audit log, handed to the request's event.
+//! Transfers audit data in responses of the control service to the audit event of the request.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -18,7 +18,7 @@ use crate::body::BoxError;
 use crate::request::RequestView;
 use portico_auditor::{Audited, GatheredList};
 
-/// What the control service is asked for.
+/// Audit level that the control service must record.
 pub(super) fn level(request: &Parts) -> AuditLevel {
     match request.record().audited().map(|audited| audited.level()) {
         None | Some(Level::None) => AuditLevel::Unspecified,
@@ -28,16 +28,16 @@ pub(super) fn level(request: &Parts) -> AuditLevel {
     }
 }
 
-/// The annotation of a deprecated API.
+/// Annotation of a deprecated API.
 const DEPRECATED: &str = "k8s.io/deprecated";
-/// The annotation that says when such an API goes.
+/// Annotation with the release that removes such an API.
 const REMOVED_RELEASE: &str = "k8s.io/removed-release";
 
-/// Notes annotations; that an API is deprecated is for metrics, too.
+/// Records annotations. The deprecation of an API is recorded for metrics as well.
 pub(super) fn annotations(request: &Parts, annotations: HashMap<String, String>) {
     let record = request.record();
     if annotations.contains_key(DEPRECATED) {
-        // Once for each request.
+        // Set once per request.
         let _ = record.deprecated.set(annotations.get(REMOVED_RELEASE).cloned().unwrap_or_default());
     }
     if let Some(audited) = record.audited() {
@@ -45,7 +45,7 @@ pub(super) fn annotations(request: &Parts, annotations: HashMap<String, String>)
     }
 }
 
-/// Notes an answer that is all here.
+/// Records a complete response.
 pub(super) fn whole(
     request: &Parts,
     record: Option<AuditRecord>,
@@ -61,7 +61,7 @@ pub(super) fn whole(
     }
 }
 
-/// Notes the head of a list; what is returned follows its body.
+/// Records the head of a list; the returned recorder follows the body.
 pub(super) fn list(
     request: &Parts,
     record: Option<AuditRecord>,
@@ -76,12 +76,12 @@ pub(super) fn list(
     ListRecorder(wanted.then(|| GatheredList::new(Arc::clone(audited))))
 }
 
-/// Where the object is that was answered.
+/// Location of the object in a response.
 #[derive(PartialEq, Eq)]
 enum Response {
-    /// It is the body.
+    /// The response body.
     Body,
-    /// It came in the record, or is none.
+    /// The audit record, or there is no object.
     Known,
 }
 
@@ -101,7 +101,7 @@ fn note(request: &Parts, audited: &Audited, record: Option<AuditRecord>) -> Resp
         audited.leave_out_response_object();
     }
     if let Some(status) = Status::from_json(&record.status) {
-        // Upstream writes failures that cannot be negotiated past its audit.
+        // Upstream writes failures of content negotiation without its audit handler.
         if !status.is_failure() || is_negotiable(request) {
             audited.set_status(&status);
             audited.set_response_object(record.status);
@@ -120,16 +120,16 @@ fn is_negotiable(request: &Parts) -> bool {
     negotiate(request.header(ACCEPT), offer).is_some()
 }
 
-/// YAML is made here, of JSON.
+/// True for JSON, and for YAML, which the facade converts from JSON.
 fn is_json(media_type: &str) -> bool {
     media_type.starts_with("application/json") || media_type.starts_with("application/yaml")
 }
 
-/// Follows a list's body, if it is recorded.
+/// Records the body of a list, if the policy requires it.
 pub(super) struct ListRecorder(Option<GatheredList>);
 
 impl ListRecorder {
-    /// The same parts; when the last one has passed, `first` and all of them are what was answered.
+    /// Passes on the parts. After the last part, `first` and all parts together are recorded as the response.
     pub(super) fn follow<S>(
         self,
         first: Bytes,

@@ -1,5 +1,5 @@
-//! A list that outlives its control service: another one reads it again at the same revision, and what the client has already
-//! is left out, once it is certain that it is the same.
+//! A list that survives the loss of its control service: another one reads it again at the same revision, and the bytes that the
+//! client already has are skipped, if they are identical.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
@@ -14,10 +14,10 @@ use super::again::list_at;
 use super::asked::{Asked, client};
 use crate::control_services::{ControlServices, Member, Repeat, was_lost};
 
-/// The first part and the parts behind it.
+/// First part of a list, and the stream of the others.
 pub(super) type Begun = (ListResponse, Streaming<ListResponse>);
 
-/// Asks one control service for a list.
+/// Requests a list from one control service.
 pub(super) async fn begin(
     member: Arc<Member>,
     request: tonic::Request<ListRequest>,
@@ -26,7 +26,7 @@ pub(super) async fn begin(
     Ok((parts.message().await?.unwrap_or_default(), parts))
 }
 
-/// What was sent so far.
+/// Length and hash of the bytes that were sent.
 #[derive(Clone, Default)]
 struct Sent {
     bytes: u64,
@@ -44,22 +44,22 @@ impl Sent {
     }
 }
 
-/// A list that has begun.
+/// A list that has started.
 pub(super) struct Resumed {
     services: ControlServices,
-    /// Whose parts they are.
+    /// Control service that sends the parts.
     member: Arc<Member>,
     asked: Asked,
-    /// Which state it shows.
+    /// Revision of the list.
     revision: i64,
-    /// What was read already, before more is asked for.
+    /// Bytes that were received and not sent yet.
     next: Bytes,
     parts: Streaming<ListResponse>,
     sent: Sent,
 }
 
 impl Resumed {
-    /// Behind the first part.
+    /// Continues after the first part.
     pub(super) fn new(
         services: ControlServices,
         member: Arc<Member>,
@@ -72,7 +72,7 @@ impl Resumed {
         Self { services, member, asked, revision: first.revision, next: Bytes::new(), parts, sent }
     }
 
-    /// The parts of whoever is asked.
+    /// Stream of the remaining parts.
     pub(super) fn parts(self) -> impl Stream<Item = Result<Bytes, Status>> + Send {
         stream::unfold(Some(self), |list| async move {
             let mut list = list?;
@@ -123,7 +123,7 @@ impl Resumed {
     }
 }
 
-/// Reads what was sent already, and what stands behind it.
+/// Skips the bytes that were already sent; fails if they differ. Returns the bytes after them.
 async fn behind(sent: &Sent, (first, mut parts): Begun) -> Result<(Bytes, Streaming<ListResponse>), Status> {
     let (mut read, mut body) = (Sent::default(), first.body);
     loop {

@@ -1,5 +1,5 @@
-//! A watch that outlives its control service: another one goes on behind the last revision that was sent, and the client does
-//! not notice. One that is in the middle of showing what was there ends: nobody could go on behind a part of that.
+//! A watch that survives the loss of its control service: another one resumes it after the last revision that was sent, and the
+//! client does not notice. A watch that is sending its initial events ends, because they cannot be resumed in the middle.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,10 +14,10 @@ use super::again::watch_from;
 use super::asked::{Asked, client};
 use crate::control_services::{ControlServices, Member, Repeat, was_lost};
 
-/// The first step and the steps behind it.
+/// First step of a watch, and the stream of the others.
 pub(super) type Begun = (Option<Step>, Streaming<WatchResponse>);
 
-/// Asks one control service for a watch.
+/// Requests a watch from one control service.
 pub(super) async fn begin(
     member: Arc<Member>,
     request: tonic::Request<WatchRequest>,
@@ -26,10 +26,10 @@ pub(super) async fn begin(
     Ok((steps.message().await?.and_then(|first| first.step), steps))
 }
 
-/// A watch that has begun.
+/// A watch that has started.
 pub(super) struct Resumed {
     pub(super) services: ControlServices,
-    /// Whose steps they are.
+    /// Control service that sends the steps.
     pub(super) member: Arc<Member>,
     pub(super) asked: Asked,
     pub(super) steps: Streaming<WatchResponse>,
@@ -39,14 +39,14 @@ pub(super) struct Resumed {
     partial: PartialRevision,
 }
 
-/// How far a watch has come.
+/// Position of a watch in its stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nothing was sent: it can be asked for as it was at first.
+    /// No event was sent: the watch can be repeated unchanged.
     Begin { initial: u64, from: i64 },
-    /// So many frames are missing of those that show what was there, up to this revision.
+    /// Initial events up to this revision are being sent, of which `left` are missing.
     Initial { left: u64, from: i64 },
-    /// Everything up to this revision was sent.
+    /// All events up to this revision were sent.
     At(i64),
     /// A control service of an earlier release does not report its revision.
     Unknown,
@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Revision up to which everything was sent, if known.
+    /// Revision up to which all events were sent, if known.
     fn revision(self) -> Option<i64> {
         match self {
             Self::At(revision) => Some(revision),
@@ -68,7 +68,7 @@ impl Place {
         }
     }
 
-    /// Behind a frame with this revision.
+    /// Returns the position after a frame with this revision.
     fn after(self, revision: i64) -> Self {
         match self {
             Self::Begin { initial: left, from } | Self::Initial { left, from } if left > 1 => {
@@ -82,7 +82,7 @@ impl Place {
 }
 
 impl Resumed {
-    /// Of these steps, behind the first.
+    /// Continues after the first step.
     pub(super) fn new(
         services: ControlServices,
         member: Arc<Member>,
@@ -94,7 +94,7 @@ impl Resumed {
         Self { services, member, asked, steps, begin, place, partial }
     }
 
-    /// The steps of whoever is asked, until the watch ends.
+    /// Stream of the remaining steps, until the watch ends.
     pub(super) fn steps(self) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
         stream::unfold(Some(self), |watch| async move {
             let mut watch = watch?;
@@ -119,7 +119,7 @@ impl Resumed {
                     self.services.has_shown(&self.member, step.revision);
                     return Some(Ok(step));
                 }
-                // One that stops ends its watches.
+                // A control service that stops ends its watches.
                 Ok(None) if !self.services.serves(&self.member) => {
                     Status::unavailable("the control service has stopped")
                 }
@@ -130,7 +130,7 @@ impl Resumed {
             let (server, revision) = (self.member.name.as_str(), self.place.revision());
             tracing::debug!(server, error = %failure, revision, "resuming a watch on another control service");
             match self.resume().await {
-                // The number of initial frames may have changed.
+                // The number of initial frames can have changed.
                 Ok(Some(started)) => {
                     return Some(Ok(WatchResponse {
                         step: Some(Step::Started(started)),
@@ -143,7 +143,7 @@ impl Resumed {
         }
     }
 
-    /// Goes on with the control service in use; `None` when there is nothing to go on with.
+    /// Resumes with the control service in use; `None` if there is nothing to resume.
     async fn resume(&mut self) -> Result<Option<WatchStarted>, Status> {
         let query = match self.place {
             Place::Begin { .. } => Some(self.asked.call.query.clone()),

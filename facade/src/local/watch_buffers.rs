@@ -1,8 +1,8 @@
-//! Events that wait for clients that watch, with a bound for the sum of all watches of a facade.
+//! Queues of events for the clients of watches, with a limit for all watches of a facade together.
 //!
-//! While the queue of a watch is full its further events wait in the control service, for as long as a response may stall; then the
-//! watch ends. Beyond the bound the watches end whose clients have taken no event for longest. The events that wait for such a watch
-//! are dropped: its client resumes from the last revision that it saw.
+//! While the queue of a watch is full, further events wait in the control service, for as long as a response may stall; then
+//! the watch ends. Beyond the total limit, the watches end whose clients have read no event for longest. Their queued events
+//! are dropped: the client resumes from the last revision that it received.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -25,19 +25,19 @@ use tokio::time::Instant;
 /// Limit (Serving): reading from the store pauses until the client reads.
 const EVENTS: usize = 1024;
 
-/// A client that has taken an event within this time reads: its watch ends only beyond twice the bound.
+/// A client that has read an event within this time counts as reading: its watch ends only beyond twice the limit.
 const READS_WITHIN: Duration = Duration::from_secs(1);
-/// Minimum time between two searches for slow watches, up to twice the bound.
+/// Minimum time between two searches for slow watches, up to twice the limit.
 const SEARCH_PERIOD: Duration = Duration::from_millis(10);
 
-/// Bounds for the bytes that wait.
+/// Limits of queued bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// Limit of one watch.
     pub each: usize,
-    /// `--max-watch-buffer-bytes`: for all watches together.
+    /// `--max-watch-buffer-bytes`: limit of all watches together.
     pub total: usize,
-    /// `--stalled-write-timeout`: the longest time for which an event waits for room.
+    /// `--stalled-write-timeout`: maximum time for which an event waits for room.
     pub wait: Duration,
 }
 
@@ -53,7 +53,7 @@ pub struct WatchBuffers {
 
 struct Watch {
     queue: Mutex<Queue>,
-    /// Notified when no more events are taken.
+    /// Notified when no more events are accepted.
     closed: Notify,
     /// Notified when a full queue has room again.
     room: Notify,
@@ -69,24 +69,24 @@ pub(super) struct WatchEvent {
 struct Queue {
     events: VecDeque<WatchEvent>,
     bytes: usize,
-    /// The producer waits for room.
+    /// True if the producer waits for room.
     is_full: bool,
-    /// The client has taken a part of the events of a revision.
+    /// True if the client has read only a part of the events of a revision.
     is_within: bool,
-    /// Time at which the client took an event, or at which the first one arrived that it can take.
+    /// Time at which the client last read an event, or at which the first event arrived that it can read.
     taken_at: Instant,
-    /// No more events arrive.
+    /// True if no more events arrive.
     ended: bool,
     reader: Option<Waker>,
 }
 
-/// Producer of the events of one watch. When it is dropped the watch ends with the events that wait.
+/// Producer of the events of one watch. Dropping it ends the watch after the queued events.
 pub(super) struct Sender {
     buffers: Arc<WatchBuffers>,
     watch: Arc<Watch>,
 }
 
-/// Events of one watch, as its client takes them.
+/// Events of one watch, read by its client.
 pub(super) struct Events {
     buffers: Arc<WatchBuffers>,
     watch: Arc<Watch>,
@@ -94,7 +94,7 @@ pub(super) struct Events {
 }
 
 impl WatchBuffers {
-    /// Registers their metrics.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(limits: BufferLimits, registry: &Registry) -> Arc<Self> {
         let bytes = registry.gauge(Desc::gauge(
@@ -112,14 +112,14 @@ impl WatchBuffers {
         Arc::new(Self { limits, next_id, searched_at, watches, bytes, ended })
     }
 
-    /// Begins a watch.
+    /// Starts a watch.
     pub(super) fn begin(self: &Arc<Self>) -> (Sender, Events) {
         let (watch, id) = (Arc::new(Watch::new()), self.next_id.fetch_add(1, Ordering::Relaxed));
         self.watches.lock().insert(id, watch.clone());
         (Sender { buffers: self.clone(), watch: watch.clone() }, Events { buffers: self.clone(), watch, id })
     }
 
-    /// Ends watches while too much waits. A first event of the sending watch passes even if it is larger than the bound.
+    /// Ends watches while the limit is exceeded. The first event of the sending watch is accepted even if it exceeds the limit.
     fn shed(&self, sending: &Arc<Watch>) {
         let limit = signed(self.limits.total);
         let is_far_beyond = self.bytes.get() > limit.saturating_mul(2);
@@ -148,7 +148,7 @@ impl WatchBuffers {
         may
     }
 
-    /// Returns the watches for which events wait, in the order in which they may end.
+    /// Returns the watches with queued events, slowest first.
     fn slowest_first(&self, sending: &Arc<Watch>) -> Vec<(Instant, Arc<Watch>)> {
         let watches = self.watches.lock();
         let slow = watches.values().filter_map(|watch| {
@@ -161,8 +161,8 @@ impl WatchBuffers {
         slow
     }
 
-    /// Ends a watch and drops the events that wait for it, but for the rest of a revision that the client has begun to take: clients
-    /// resume behind it. Returns false if the watch had ended, or goes on because that rest is not here yet.
+    /// Ends a watch and drops its queued events, except the rest of a revision that the client has begun to read: clients resume
+    /// after it. Returns false if the watch had ended, or continues because that rest has not arrived yet.
     fn cut(&self, watch: &Watch) -> bool {
         let queue = watch.queue.lock();
         let rest = match queue.events.iter().position(|event| !event.more) {
@@ -173,7 +173,7 @@ impl WatchBuffers {
         self.end(watch, queue, rest)
     }
 
-    /// Ends a watch that keeps so many of its events. Returns false if it had ended.
+    /// Ends a watch and keeps the first `kept` of its queued events. Returns false if it had ended.
     fn end(&self, watch: &Watch, mut queue: MutexGuard<'_, Queue>, kept: usize) -> bool {
         let dropped = queue.events.split_off(kept);
         let bytes = dropped.iter().map(|event| event.bytes.len()).sum();
@@ -230,7 +230,7 @@ impl Queue {
 }
 
 impl Sender {
-    /// Puts an event into the queue as soon as there is room; returns false if the watch has ended. It ends if there is no room in time.
+    /// Queues an event as soon as there is room. Returns false if the watch has ended, or ends because there is no room in time.
     pub(super) async fn send(&self, event: WatchEvent) -> bool {
         let size = event.bytes.len();
         let mut counted = Counted::new(&self.buffers.bytes, size);
@@ -242,7 +242,7 @@ impl Sender {
                 }
                 if queue.has_room(self.buffers.limits.each) {
                     queue.push(event);
-                    // From here on the queue counts it.
+                    // From here on it is counted as part of the queue.
                     counted.size = 0;
                     break queue.reader.take();
                 }
@@ -260,13 +260,13 @@ impl Sender {
         true
     }
 
-    /// Resolves when the client is gone, or the watch was ended for others.
+    /// Resolves when the client is disconnected, or the watch was ended to free memory.
     pub(super) async fn closed(&self) {
         self.watch.closed.notified().await;
     }
 }
 
-/// Bytes of an event that waits for room; counted until it is dropped.
+/// Counts the bytes of an event that waits for room, until it is dropped.
 struct Counted<'b> {
     bytes: &'b Gauge,
     size: usize,
@@ -308,7 +308,7 @@ impl Stream for Events {
             return Poll::Pending;
         };
         self.buffers.bytes.dec_by(signed(event.len()));
-        // At half, so that the producer is not woken for each event.
+        // At half of the limits, so that the producer is not woken for each event.
         let has_room = queue.events.len() <= EVENTS / 2 && queue.bytes <= self.buffers.limits.each / 2;
         if queue.is_full && has_room {
             queue.is_full = false;

@@ -1,8 +1,8 @@
-//! Watches over WebSocket: one message per event, text for JSON and binary for protobuf, whatever the subprotocol.
+//! Watches over WebSocket: one message per event, text for JSON and binary for protobuf, for all subprotocols.
 //!
-//! Upstream rules: a watch that cannot begin is refused over HTTP; a handshake needs an `Origin`, version 13 and at most one
-//! subprotocol besides that which carries a token; a watch that ends is closed with 1000; what the client says is ignored
-//! but for its own close.
+//! Upstream's rules: a watch that cannot start is refused over HTTP; a handshake needs an `Origin`, version 13 and at most one
+//! subprotocol in addition to the one that contains a token; a watch that ends is closed with 1000; messages of the client are
+//! ignored, except a close.
 
 use std::time::Duration;
 
@@ -29,18 +29,18 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::body::Body;
 use crate::request::{RequestView, Response};
 
-/// The only version of the protocol.
+/// Only supported version of the protocol.
 const VERSION: &str = "13";
-/// Bearer token passed as a WebSocket subprotocol, which is never agreed on.
+/// Bearer token passed as a WebSocket subprotocol, which is never selected.
 const BEARER: &[u8] = b"base64url.bearer.authorization.k8s.io.";
-/// What protobuf events begin with over HTTP: their length.
+/// Length prefix of protobuf events over HTTP, in bytes.
 const LENGTH: usize = 4;
 /// Size of a message from a client on the WebSocket of a watch; the content is ignored.
 ///
 /// Limit (Serving, bytes): the connection is closed.
 const MAX_RECEIVED: usize = 64 * 1024;
 
-/// Why there is no WebSocket, in upstream's words.
+/// Refusal of a handshake, with upstream's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     NoKey,
@@ -66,14 +66,14 @@ impl Refusal {
     }
 }
 
-/// Whether a request asks for a WebSocket.
+/// True if the request is a WebSocket handshake.
 pub(super) fn is_asked(headers: &HeaderMap) -> bool {
     let named = |name, word| tokens(headers, name).any(|token| token.eq_ignore_ascii_case(word));
     named(CONNECTION, b"upgrade") && named(UPGRADE, b"websocket")
 }
 
-/// Answers the handshake and sends the events, in a task of their own, once the connection is the client's and ours.
-/// A client that takes nothing for `stalled` loses its watch.
+/// Answers the handshake, and sends the events in a separate task once the connection is upgraded. The watch ends if the
+/// client has stalled for `stalled`.
 pub(super) fn serve<S>(
     request: &Parts,
     media_type: &str,
@@ -88,7 +88,7 @@ where
         Ok(response) => response,
         Err(refusal) => return refusal.response(),
     };
-    // HTTP/2 has no upgrades: whoever sends these headers there gets what they mean in this version, nothing.
+    // HTTP/2 has no upgrades, and the headers have no meaning there.
     let Some(upgrade) = request.found::<OnUpgrade>().cloned() else {
         return Refusal::NoKey.response();
     };
@@ -104,7 +104,7 @@ where
     response
 }
 
-/// The 101, or why not.
+/// Returns the 101 response, or the refusal.
 fn agree(headers: &HeaderMap) -> Result<Response, Refusal> {
     let key = first(headers, SEC_WEBSOCKET_KEY);
     if key.is_empty() {
@@ -136,7 +136,7 @@ fn agree(headers: &HeaderMap) -> Result<Response, Refusal> {
     Ok(response)
 }
 
-/// An absolute URI, or a path: what upstream can parse as one.
+/// True for an absolute URI, or a path, as upstream parses it.
 fn is_origin(text: &str) -> bool {
     text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'))
 }
@@ -160,7 +160,7 @@ where
         WebSocketConfig::default().max_message_size(Some(MAX_RECEIVED)).max_frame_size(Some(MAX_RECEIVED));
     let (mut to_client, mut from_client) =
         WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await.split();
-    // Reading also answers pings; it ends with the client's close or connection.
+    // Reading also answers pings; it ends when the client closes or disconnects.
     let mut left = std::pin::pin!(async move { while let Some(Ok(_)) = from_client.next().await {} });
     loop {
         let event = tokio::select! {
@@ -175,7 +175,7 @@ where
     Ok(())
 }
 
-/// One event as a message: JSON with its line's end, protobuf without its length.
+/// Converts an event to a message: JSON with its newline, protobuf without its length prefix.
 fn message(event: Bytes, as_text: bool) -> Message {
     if as_text && let Ok(text) = Utf8Bytes::try_from(event.clone()) {
         return Message::Text(text);

@@ -1,4 +1,4 @@
-//! What authentication and authorization come to, under upstream's names. Every series is made once; a request only adds.
+//! Results of authentication and authorization, under upstream's names. All series are created at the start.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,11 +8,11 @@ use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-/// Upstream's: 1 ms doubled, fifteen of them.
+/// Upstream's buckets: 15, doubling from 1 ms.
 const SECONDS: &[f64] = &[
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ];
-/// Upstream's: from half an hour to a year.
+/// Upstream's buckets: from half an hour to a year.
 const CERTIFICATE_SECONDS: &[f64] = &[
     0.0,
     1800.0,
@@ -29,13 +29,13 @@ const CERTIFICATE_SECONDS: &[f64] = &[
     15_552_000.0,
     31_104_000.0,
 ];
-/// The users that upstream counts by name.
+/// Users that upstream counts by name.
 const NAMED: [&str; 5] =
     ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];
 
 type Label = [(&'static str, &'static str); 1];
 
-/// One result: how often, and how long it took.
+/// Number and duration of the attempts with one result.
 #[derive(Clone)]
 struct Attempts {
     count: Counter,
@@ -54,18 +54,18 @@ impl Attempts {
     }
 }
 
-/// How a request's authentication ended.
+/// Result of the authentication of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authenticated<'a> {
-    /// This user, anonymous callers among them.
+    /// Authenticated as this user, including anonymous callers.
     As(&'a str),
-    /// Nobody: nothing was presented.
+    /// No credentials.
     Nobody,
-    /// What was presented is not believed.
+    /// Invalid credentials.
     Refused,
 }
 
-/// `authentication_attempts`, `authentication_duration_seconds`, `authenticated_user_requests`, and the filter's time.
+/// `authentication_attempts`, `authentication_duration_seconds`, `authenticated_user_requests`, and the duration of the filter.
 #[derive(Clone)]
 pub struct AuthenticationMetrics {
     filter: Histogram,
@@ -80,7 +80,7 @@ pub struct AuthenticationMetrics {
 }
 
 impl AuthenticationMetrics {
-    /// Registers them; `filter` is `apiserver_request_filter_duration_seconds{filter="authentication"}`.
+    /// Registers the metrics; `filter` is `apiserver_request_filter_duration_seconds{filter="authentication"}`.
     #[must_use]
     pub fn new(registry: &Registry, filter: Histogram) -> Self {
         let counts = registry.counter_vec(Desc::counter(
@@ -124,19 +124,19 @@ impl AuthenticationMetrics {
         }
     }
 
-    /// A request's token has been looked at: it was known before, or had to be reviewed.
+    /// Records the authentication of a token: from the cache, or by a review.
     pub fn token(&self, was_known: bool, took: Duration) {
         self.tokens.requested(was_known, took);
     }
 
-    /// A request came with a client certificate that is valid until then, in seconds since the epoch.
+    /// Records a client certificate, valid until `not_after` in seconds since the epoch.
     pub fn certificate(&self, not_after: i64) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "a histogram of lifetimes needs no exact seconds")]
         self.certificates.observe(not_after as f64 - now.as_secs_f64());
     }
 
-    /// A request has been through.
+    /// Records the result of a request.
     pub fn done(&self, outcome: Authenticated<'_>, took: Duration) {
         self.filter.observe(took.as_secs_f64());
         match outcome {
@@ -158,7 +158,7 @@ impl AuthenticationMetrics {
     }
 }
 
-/// `authorization_attempts_total`, `authorization_duration_seconds`, and the filter's time.
+/// `authorization_attempts_total`, `authorization_duration_seconds`, and the duration of the filter.
 #[derive(Clone)]
 pub struct AuthorizationMetrics {
     filter: Histogram,
@@ -169,7 +169,7 @@ pub struct AuthorizationMetrics {
 }
 
 impl AuthorizationMetrics {
-    /// Registers them; `filter` is `apiserver_request_filter_duration_seconds{filter="authorization"}`.
+    /// Registers the metrics; `filter` is `apiserver_request_filter_duration_seconds{filter="authorization"}`.
     #[must_use]
     pub fn new(registry: &Registry, filter: Histogram) -> Self {
         let counts = registry.counter_vec(Desc::counter(
@@ -196,7 +196,7 @@ impl AuthorizationMetrics {
         }
     }
 
-    /// A request has been checked; without a verdict nobody could be asked.
+    /// Records the result of a request; `verdict` is `None` if no decision could be obtained.
     pub fn done(&self, verdict: Option<Verdict>, took: Duration) {
         self.filter.observe(took.as_secs_f64());
         match verdict {

@@ -1,33 +1,33 @@
-//! The request metrics of all resources together, and what lies between two looks at them.
+//! Request metrics of all resources together, and differences between two readings of them.
 
 use super::DURATIONS;
 
-/// How many buckets latencies have; the last one has no bound.
+/// Number of latency buckets; the last one has no upper bound.
 pub(super) const BUCKETS: usize = DURATIONS.len() + 1;
 
-/// What was counted since the start.
+/// Sums over all requests since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// By the first digit of the code, from 1 on.
+    /// Requests by the first digit of their status code, starting with 1.
     pub(super) codes: [u64; 5],
-    /// Requests by latency, watches and connections left out.
+    /// Requests by latency, without watches and connections.
     pub(super) latency: Latencies,
-    /// Requests that go on until somebody ends them.
+    /// Long-running requests in progress.
     pub long_running: i64,
 }
 
-/// How many requests fell into each bucket.
+/// Number of requests per latency bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies(pub(super) [u64; BUCKETS]);
 
 impl Totals {
-    /// Requests by code between two looks.
+    /// Requests by code since an earlier reading.
     #[must_use]
     pub fn codes_since(&self, before: &Self) -> [u64; 5] {
         std::array::from_fn(|at| self.codes[at].saturating_sub(before.codes[at]))
     }
 
-    /// Their latencies.
+    /// Latencies since an earlier reading.
     #[must_use]
     pub fn latency_since(&self, before: &Self) -> Latencies {
         Latencies(std::array::from_fn(|at| self.latency.0[at].saturating_sub(before.latency.0[at])))
@@ -39,8 +39,8 @@ impl Latencies {
         self.0.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
 
-    /// The seconds that this share of the requests did not exceed, as Prometheus estimates it: evenly within a bucket, the last bound
-    /// beyond it. Nothing of no requests.
+    /// Latency in seconds that this share of the requests does not exceed, estimated as in Prometheus: linear within a bucket,
+    /// and the last bound for the last bucket. `None` without requests.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "an estimate needs no exact counts")]
     pub fn quantile(&self, share: f64) -> Option<f64> {

@@ -1,5 +1,5 @@
-//! Which group versions are never another server's: those that definitions and APIServices serve here, and for a while after the
-//! last of them is gone, since other servers may still show them.
+//! Group versions whose requests are never forwarded: those that definitions and APIServices serve here, and for a grace period
+//! after the last of them is removed, because other servers can still list them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 /// Upstream's `defaultExclusionGracePeriod`.
 const GRACE: Duration = Duration::from_secs(5 * 60);
 
-/// See the module.
+/// Excluded group versions.
 #[derive(Debug, Default)]
 pub(super) struct Excluded {
-    /// Until when; nothing while they are served.
+    /// End of the exclusion; `None` while definitions or APIServices serve the group version.
     until: HashMap<GroupVersion, Option<Instant>>,
 }
 
 impl Excluded {
-    /// Whether the group version is none of a peer's, now that it is served here by definitions or APIServices or is not.
+    /// Updates a group version that definitions or APIServices serve here if `is_shared`. Returns true if it is excluded.
     pub(super) fn looked_at(&mut self, gv: &GroupVersion, is_shared: bool, now: Instant) -> bool {
         if is_shared {
             self.until.insert(gv.clone(), None);
@@ -32,7 +32,7 @@ impl Excluded {
         is_excluded
     }
 
-    /// When the next one ends.
+    /// Time at which the next exclusion ends.
     pub(super) fn next_end(&self) -> Option<Instant> {
         self.until.values().flatten().min().copied()
     }

@@ -1,4 +1,4 @@
-//! What a peer serves, as it says itself: its aggregated discovery, without what it knows of others.
+//! Fetches the aggregated discovery document of a peer, without the APIs of the peer's own peers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use tokio::time::Instant;
 
 use super::mark_proxied;
 
-/// Upstream's `AcceptV2NoPeer`, and `AcceptV2` for servers that know no such profile.
+/// Upstream's `AcceptV2NoPeer`, and `AcceptV2` for servers that do not support that profile.
 const FORMS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,\
                      application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// Core first.
+/// Paths of the documents, core first.
 const PATHS: [&str; 2] = ["/api", "/apis"];
-/// What all servers behind one address have certificates for.
+/// Name in the certificates of all servers behind one address.
 const SERVER_NAME: &str = "kubernetes.default.svc";
 /// Size of a peer's discovery document.
 ///
@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Upstream's `user.APIServerUser`.
 const USER: &str = "system:apiserver";
 
-/// Why a peer's discovery is not known.
+/// Error of a fetch.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("{path} returned {code}")]
@@ -46,7 +46,7 @@ pub(super) enum FetchError {
     Document { path: &'static str, source: serde_json::Error },
 }
 
-/// The way to a peer, which these CAs know.
+/// Creates the upstream of a peer, whose certificate must be signed by these CAs.
 pub(super) fn upstream(peer: &PeerAddress, authority: &Bundle) -> Arc<Upstream> {
     let backend = Backend {
         service: ServiceReference {
@@ -69,7 +69,7 @@ pub(super) fn upstream(peer: &PeerAddress, authority: &Bundle) -> Arc<Upstream> 
     Arc::new(Upstream::new(Arc::new(route), &|_| Some(pem.clone())))
 }
 
-/// All groups that the peer serves, core among them.
+/// Fetches all groups that the peer serves, including core.
 ///
 /// # Errors
 /// [`FetchError`]

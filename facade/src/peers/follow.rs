@@ -1,5 +1,5 @@
-//! Keeps up to date what peers serve: asks each one once for every start of it, again after failures, and compares that with what
-//! is served here whenever either changes.
+//! Tracks the APIs of peers: fetches the discovery of each peer once per start of the peer, retries after failures, and compares
+//! it with the APIs served here whenever either changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
@@ -22,46 +22,46 @@ use super::{Peers, Serving, key};
 use crate::configuration::Configuration;
 use crate::in_force::InForce;
 
-/// See the module.
+/// Task that tracks the APIs of peers.
 pub struct Follow {
-    /// What is kept up to date.
+    /// Peers to update.
     pub peers: Arc<Peers>,
-    /// What is served here; shows what peers serve besides.
+    /// APIs served here. Receives the APIs of peers for its documents.
     pub catalog: Arc<Catalog>,
-    /// Where peers are.
+    /// Source of the addresses of peers.
     pub configuration: Arc<Configuration>,
-    /// To them.
+    /// Proxy for requests to peers.
     pub proxy: Proxy,
-    /// What their certificates are checked against.
+    /// CAs that sign the certificates of peers.
     pub authority: watch::Receiver<CaBundle>,
 }
 
-/// A peer as it was found.
+/// State of one peer.
 struct Peer {
     address: PeerAddress,
-    /// Of the CAs that it is trusted by.
+    /// Hash of the CA bundle that verifies the peer.
     authority: Arc<str>,
     upstream: Arc<Upstream>,
-    /// All groups, core among them; nothing before it has answered.
+    /// All groups, including core; `None` before the first response.
     groups: Option<Vec<GroupDiscovery>>,
-    /// When to ask it; nothing while it is asked, or once it has answered.
+    /// Time of the next fetch; `None` during a fetch, and after a successful one.
     due: Option<Instant>,
     backoff: Backoff,
 }
 
-/// What is known between two looks.
+/// State of the follower.
 struct Known {
     peers: BTreeMap<String, Peer>,
     excluded: Excluded,
-    /// Of comparing with what is served here.
+    /// Backoff between comparisons with the APIs served here.
     backoff: Backoff,
-    /// What was last shown.
+    /// APIs of peers that were last published.
     shown: PeerGroups,
-    /// Inputs of the last comparison; `None` if a peer has answered since, or the comparison failed.
+    /// Inputs of the last comparison; `None` if a peer has responded since, or the comparison failed.
     compared: Option<Compared>,
 }
 
-/// Inputs of a comparison, but for what peers answer.
+/// Inputs of a comparison, except the APIs of peers.
 struct Compared {
     apis: Arc<ServedApis>,
     peers: Arc<PeerAddresses>,
@@ -69,7 +69,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// True if a comparison with these inputs would show the same.
+    /// True if a comparison with these inputs would have the same result.
     fn is_current(&self, current: &InForce, authority: &Bundle) -> bool {
         Arc::ptr_eq(&self.apis, &current.apis)
             && Arc::ptr_eq(&self.peers, &current.peers)
@@ -78,7 +78,7 @@ impl Compared {
 }
 
 impl Follow {
-    /// Follows for as long as it is polled. A peer that does not answer holds up nothing but itself.
+    /// Runs until canceled. A peer that does not respond delays no other.
     pub async fn run(mut self) {
         let mut changed = self.configuration.subscribe();
         let mut known = Known {
@@ -100,7 +100,7 @@ impl Follow {
                 }
             };
             tokio::select! {
-                // Neither sender is gone before this is.
+                // Both senders outlive this task.
                 _ = changed.changed() => {}
                 _ = self.authority.changed() => {}
                 () = again => {}
@@ -109,7 +109,7 @@ impl Follow {
         }
     }
 
-    /// Looks at everything, and says when to look again although nothing changes.
+    /// Updates the peers and compares. Returns the time of the next comparison, if one is needed without a change.
     async fn look(&mut self, known: &mut Known) -> Option<Instant> {
         let current = self.configuration.current.load_full();
         let authority = self.authority.borrow_and_update().clone();
@@ -135,7 +135,7 @@ impl Follow {
         compared.into_iter().chain(known.excluded.next_end()).min()
     }
 
-    /// Nothing, when the peer has gone, moved or been started again meanwhile.
+    /// Stores the response of a peer. Ignored if the peer was removed, moved or restarted during the fetch.
     fn answered(&self, known: &mut Known, upstream: &Arc<Upstream>, answer: Answer) {
         let Some(peer) = known.peers.values_mut().find(|peer| Arc::ptr_eq(&peer.upstream, upstream)) else {
             return;
@@ -154,7 +154,7 @@ impl Follow {
         }
     }
 
-    /// Has requests sent to peers for what only they serve, and discovery show it.
+    /// Compares with the APIs served here, and publishes the result to request forwarding and to discovery.
     async fn show(&self, own_name: &str, known: &mut Known) -> Result<(), DocumentError> {
         let mut serving = Serving::new();
         let mut shown = PeerGroups { own_name: own_name.to_owned(), others: BTreeMap::new() };
@@ -169,7 +169,7 @@ impl Follow {
                     add(&mut serving, &gv, version, own, &peer.upstream);
                     versions.push(version.clone());
                 }
-                // Core is no part of the document.
+                // The document does not contain core.
                 if !versions.is_empty() && !group.metadata.name.is_empty() {
                     groups.push(GroupDiscovery { metadata: group.metadata.clone(), versions });
                 }
@@ -186,7 +186,7 @@ impl Follow {
     }
 }
 
-/// What a peer says that it serves.
+/// Discovery of a peer.
 type Answer = Result<Vec<GroupDiscovery>, FetchError>;
 
 async fn ask(proxy: Proxy, peer: Arc<Upstream>) -> (Arc<Upstream>, Answer) {
@@ -195,7 +195,7 @@ async fn ask(proxy: Proxy, peer: Arc<Upstream>) -> (Arc<Upstream>, Answer) {
 }
 
 impl Known {
-    /// Peers that are to be asked now, each once.
+    /// Returns the peers whose discovery is to be fetched now, and marks it as being fetched.
     fn due(&mut self) -> impl Iterator<Item = Arc<Upstream>> {
         let now = Instant::now();
         self.peers.values_mut().filter_map(move |peer| {
@@ -204,12 +204,12 @@ impl Known {
         })
     }
 
-    /// When the next one is to be asked.
+    /// Time of the next fetch.
     fn next_due(&self) -> Option<Instant> {
         self.peers.values().filter_map(|peer| peer.due).min()
     }
 
-    /// Keeps those that are there and have not been started again or moved, and adds the new ones.
+    /// Keeps peers that were neither restarted nor moved, removes others, and adds new ones.
     fn keep(&mut self, addresses: &PeerAddresses, authority: &Bundle) {
         let mut kept = BTreeMap::new();
         for address in &addresses.others {
@@ -229,7 +229,7 @@ impl Known {
     }
 }
 
-/// What is served here, looked at once for each group version.
+/// APIs served here, looked up once per group version.
 struct Here<'a> {
     follow: &'a Follow,
     excluded: &'a mut Excluded,
@@ -237,7 +237,7 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    /// The resources of a group version that are built in here; nothing where it is none of a peer's.
+    /// Built-in resources of a group version; `None` if the group version is never forwarded.
     async fn builtin(&mut self, gv: &GroupVersion) -> Result<Option<&[String]>, DocumentError> {
         if !self.known.contains_key(gv) {
             let apis = Arc::clone(&self.follow.configuration.current.load().apis);
@@ -254,7 +254,7 @@ impl Here<'_> {
     }
 }
 
-/// What the peer serves of a group version and this server does not.
+/// Adds the resources of a group version that the peer serves and this server does not.
 fn add(
     serving: &mut Serving,
     gv: &GroupVersion,

@@ -1,4 +1,4 @@
-//! What is sent to peers, and what fails, under upstream's names.
+//! Metrics of requests to peers and of failures, under upstream's names.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 
 type Rerouted = [(&'static str, String); 4];
 
-/// See the module. The resources are those that peers say they serve.
+/// Metrics of peers. Labels are resources that the discovery of peers contains.
 #[derive(Clone)]
 pub struct PeerMetrics {
     rerouted: Family<Rerouted, Counter>,
@@ -22,7 +22,7 @@ pub struct PeerMetrics {
 }
 
 impl PeerMetrics {
-    /// Registers them.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         let rerouted = registry.counter_vec(Desc::counter(
@@ -45,7 +45,7 @@ impl PeerMetrics {
         }
     }
 
-    /// A request was answered by a peer, or was not.
+    /// Records a forwarded request and its status code.
     pub(super) fn rerouted(&self, request: &RequestInfo, code: StatusCode) {
         let labels = [
             ("code", code.as_str().to_owned()),
@@ -59,7 +59,7 @@ impl PeerMetrics {
         }
     }
 
-    /// Drops the series of resources (group, version and name) that no peer serves any more.
+    /// Drops the series of resources (group, version and name) that no peer serves anymore.
     pub(super) fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
         self.series.write().retain(|labels| {
             let [_, (_, group), (_, version), (_, resource)] = labels;
@@ -71,7 +71,7 @@ impl PeerMetrics {
         });
     }
 
-    /// A peer did not say what it serves.
+    /// Records a failed fetch of discovery.
     pub(super) fn unread(&self) {
         self.unread.inc();
     }

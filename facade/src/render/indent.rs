@@ -1,11 +1,11 @@
-//! Compact JSON to indented JSON, byte by byte, without parsing values; also when it comes in pieces.
+//! Indents compact JSON byte by byte, without parsing values, complete or in parts.
 
 use super::MAX_LEVELS;
 
-/// JSON with two spaces per level, as Go's `MarshalIndent` lays it out; no closing newline. Values below the hundredth level are written
-/// on one line.
+/// Indents JSON by two spaces per level, as Go's `MarshalIndent`, without a final newline. Values below level
+/// [`MAX_LEVELS`] are written on one line.
 ///
-/// Valid JSON in, valid JSON out; anything else comes out as garbled as it came in, and never panics.
+/// Valid JSON stays valid; other input gives unspecified output, without a panic.
 #[must_use]
 pub fn pretty(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() + json.len() / 2);
@@ -13,18 +13,18 @@ pub fn pretty(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The state between two pieces.
+/// State between two parts of a document.
 #[derive(Debug, Default)]
 pub struct Indenter {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// A bracket was written and nothing inside it yet: an empty one stays on its line.
+    /// True after an opening bracket: an empty array or object stays on its line.
     opened: bool,
 }
 
 impl Indenter {
-    /// Lays out one more piece.
+    /// Indents one more part.
     pub fn push(&mut self, json: &[u8], out: &mut Vec<u8>) {
         for &byte in json {
             if self.in_string {
@@ -52,7 +52,7 @@ impl Indenter {
             self.depth = self.depth.saturating_sub(1);
         }
         if closing != self.opened && !compact {
-            // The first thing inside a bracket, or the end of one that is not empty.
+            // At the first value within brackets, and at the end of brackets that are not empty.
             newline(out, self.depth);
         }
         self.opened = matches!(byte, b'{' | b'[');

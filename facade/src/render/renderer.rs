@@ -1,5 +1,5 @@
-//! Renders large bodies on threads that serve no connection: a megabyte takes tens of milliseconds, for which everybody on
-//! the same thread would wait.
+//! Renders large bodies on threads that serve no connections: a megabyte takes tens of milliseconds, which would delay all
+//! requests on the same thread.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ use crate::body::BoxError;
 /// Limit (Serving, bytes): larger parts are rendered by other threads.
 const LARGE: usize = 64 * 1024;
 
-/// See the module. Clones share the threads.
+/// Renders bodies. Clones share the threads.
 #[derive(Clone, Debug)]
 pub struct Renderer {
     offload: Arc<Offload>,
 }
 
-/// The work did not come to its end: it panicked, or the process ends.
+/// The rendering was interrupted, by a panic or the end of the process.
 #[derive(Debug, thiserror::Error)]
 #[error("encoding of the response was interrupted")]
 pub struct Unfinished;
 
 impl Renderer {
-    /// On these threads.
+    /// Creates a renderer that uses these threads.
     #[must_use]
     pub fn new(offload: Arc<Offload>) -> Self {
         Self { offload }
     }
 
-    /// Work over so many bytes, off the serving threads when they are many.
+    /// Runs work on `bytes` bytes, outside of the serving threads if it is large.
     ///
     /// # Errors
-    /// [`Unfinished`].
+    /// [`RenderInterrupted`].
     pub async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -48,16 +48,16 @@ impl Renderer {
         self.offload.run("render", async move { work() }).await.ok_or(Unfinished)
     }
 
-    /// A whole body.
+    /// Renders a complete body.
     ///
     /// # Errors
-    /// [`Unfinished`].
+    /// [`RenderInterrupted`].
     pub async fn render(&self, rendering: Rendering, body: Bytes) -> Result<Rendered, Unfinished> {
         let bytes = if rendering.keeps(body.len()) { 0 } else { body.len() };
         self.run(bytes, move || rendering.render(body)).await
     }
 
-    /// A body that comes in parts.
+    /// Renders a body that arrives in parts.
     pub fn render_parts<S>(
         &self,
         rendering: Rendering,

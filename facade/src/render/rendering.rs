@@ -1,4 +1,4 @@
-//! A body as its reader asks for it: laid out and compressed, whole or part by part.
+//! Rendering of a body as negotiated: layout and compression, complete or part by part.
 
 use std::io::{self, Write};
 
@@ -9,48 +9,48 @@ use flate2::write::GzEncoder;
 use super::indent::{Indenter, pretty};
 use super::yaml::yaml;
 
-/// Bodies larger than this are compressed for callers who accept it (8.4).
+/// Size in bytes above which bodies are compressed for clients that accept it (8.4).
 pub const GZIP_ABOVE: usize = 128 * 1024;
 
-/// How JSON that somebody else made is laid out.
+/// Layout of a JSON body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// As it came.
+    /// The body is not changed.
     AsIs,
-    /// Two spaces for each level.
+    /// Indented by two spaces per level.
     Indented,
-    /// As YAML.
+    /// Converted to YAML.
     Yaml,
 }
 
-/// What is done to a body.
+/// Conversions of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rendering {
-    /// First.
+    /// Layout, applied first.
     pub layout: Layout,
-    /// Then, when it is large; whether the reader takes it.
+    /// True if the client accepts gzip, which is applied to large bodies.
     pub gzip: bool,
 }
 
-/// What became of a body.
+/// A rendered body.
 #[derive(Debug)]
 pub struct Rendered {
-    /// Its bytes.
+    /// Content of the body.
     pub body: Bytes,
-    /// Whether it is YAML: what is no JSON stays as it was.
+    /// True if the body was converted to YAML. Content that is not JSON is not converted.
     pub is_yaml: bool,
-    /// Whether it is compressed.
+    /// True if the body is compressed.
     pub is_gzip: bool,
 }
 
 impl Rendering {
-    /// Whether bodies of so many bytes stay as they are.
+    /// True if bodies of this size stay unchanged.
     #[must_use]
     pub fn keeps(self, bytes: usize) -> bool {
         self.layout == Layout::AsIs && !(self.gzip && bytes > GZIP_ABOVE)
     }
 
-    /// The whole body.
+    /// Renders a complete body.
     #[must_use]
     pub fn render(self, body: Bytes) -> Rendered {
         let (body, is_yaml) = match self.layout {
@@ -64,14 +64,14 @@ impl Rendering {
     }
 }
 
-/// The state between two parts of a body that is indented or compressed while it comes.
+/// State between two parts of a body that is indented or compressed as it arrives.
 pub struct PartRenderer {
     indenter: Option<Indenter>,
     gzip: Option<GzEncoder<Vec<u8>>>,
 }
 
 impl PartRenderer {
-    /// Before the first part of a body that is larger than [`GZIP_ABOVE`]. YAML needs the whole.
+    /// Prepares to render a body that is larger than [`GZIP_ABOVE`]. YAML is not supported, because it needs the complete body.
     #[must_use]
     pub fn new(rendering: Rendering) -> Self {
         Self {
@@ -80,10 +80,10 @@ impl PartRenderer {
         }
     }
 
-    /// What can be sent after one more part.
+    /// Renders one more part and returns the bytes that can be sent.
     ///
     /// # Errors
-    /// Those of writing to memory, which does not fail.
+    /// Errors of writing to memory, which do not occur.
     pub fn push(&mut self, part: Bytes) -> io::Result<Bytes> {
         let part = match &mut self.indenter {
             Some(indenter) => {
@@ -98,16 +98,16 @@ impl PartRenderer {
         Ok(std::mem::take(gzip.get_mut()).into())
     }
 
-    /// What is sent after the last part.
+    /// Returns the bytes to send after the last part.
     ///
     /// # Errors
-    /// As [`PartRenderer::push`].
+    /// Errors of writing to memory, which do not occur.
     pub fn finish(self) -> io::Result<Bytes> {
         self.gzip.map_or(Ok(Bytes::new()), |gzip| gzip.finish().map(Bytes::from))
     }
 }
 
-/// Upstream's.
+/// Upstream's compression level.
 const LEVEL: Compression = Compression::new(1);
 
 fn gzip(bytes: &[u8]) -> Bytes {

@@ -1,5 +1,5 @@
-//! JSON to YAML as upstream writes it: keys sorted, sequences not indented, strings quoted where YAML 1.1 would
-//! read them as something else. Levels below the hundredth are written in flow style, on one line.
+//! Converts JSON to YAML as upstream does: keys sorted, sequences not indented, strings quoted that YAML 1.1 would not read as
+//! strings. Levels below [`MAX_LEVELS`] are written in flow style, on one line.
 
 mod flow;
 mod outline;
@@ -67,7 +67,7 @@ impl<'a> Writer<'a> {
             }
             text(key, indent, &mut self.out);
             self.out.push(':');
-            // Sequences stand at their key's own column.
+            // Sequences have the same indentation as their key.
             let deeper = if value.text.starts_with('[') { indent } else { indent + 2 };
             self.entry(*value, deeper)?;
         }
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    /// Writes a key behind `?` and its value behind `:`.
+    /// Writes a key after `?` and its value after `:`.
     fn explicit(&mut self, key: &str, value: Part<'a>, indent: usize) -> Option<()> {
         self.out.push_str("? ");
         text(key, indent + 2, &mut self.out);
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    /// True for a map or sequence that is written on several lines.
+    /// True for a non-empty map or sequence that is written on several lines.
     fn is_block(&self, part: Part<'a>) -> bool {
         self.level < MAX_LEVELS && part.is_container() && self.outline.items(part).next().is_some()
     }
@@ -216,7 +216,7 @@ mod tests {
         assert!(written(&json).len() < json.len() + 2 * MAX_LEVELS * MAX_LEVELS);
         let read = outline::READ.get();
         assert!(read < 4 * json.len(), "{read} tokens of {} bytes", json.len());
-        // The same in levels that have lines of their own.
+        // The same for levels that are written on several lines.
         let list = vec!["1"; 100_000].join(",");
         let json = format!("{}[{list}]{}", "{\"a\":".repeat(98), "}".repeat(98));
         outline::READ.set(0);

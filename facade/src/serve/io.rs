@@ -1,7 +1,7 @@
-//! A connection's IO: what comes in is noted, and a client that takes nothing for too long is cut off.
+//! IO of a connection: records reads, and cuts off a client that has stalled for too long.
 //!
-//! The timer lives here because only here a client that does not read shows: hyper waits for the socket then, and polls
-//! no body. It must not know what is written.
+//! The timer is here because only the IO detects a client that does not read: hyper then waits for the socket and polls no body.
+//! Does not depend on the content of the bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -15,25 +15,25 @@ use tokio::time::{Instant, Sleep};
 
 use crate::connection::{Activity, Exchange};
 
-/// Less than so many bytes are no progress of a blocked connection: so many wait in TLS alone, whatever the client does.
+/// Minimum progress of a blocked connection in bytes: the buffers of TLS accept fewer bytes even if the client has stalled.
 const MIN_PROGRESS: usize = 64 * 1024;
 
-/// See the module.
+/// IO of one connection.
 pub(super) struct ConnectionIo<I> {
     io: I,
     activity: Arc<Activity>,
-    /// Of HTTP/1, whose connection ends with the response that is late; in HTTP/2 it has no deadline.
+    /// Exchange of HTTP/1, where the connection ends with the response that is late; for HTTP/2 it has no deadline.
     exchange: Arc<Exchange>,
-    /// Of HTTP/2.
+    /// Set for HTTP/2.
     frames: Option<FrameReader>,
     stalled_write: Duration,
     blocked: Option<Blocked>,
 }
 
-/// The client's window is full.
+/// State while the client's window is full.
 struct Blocked {
     since: Instant,
-    /// Bytes taken since then.
+    /// Bytes written since then.
     taken: usize,
     sleep: Pin<Box<Sleep>>,
 }
@@ -79,9 +79,9 @@ impl<I> ConnectionIo<I> {
         }
     }
 
-    /// Waits for the client's room; ready with the error that ends the connection.
+    /// Waits until the client reads. Ready with the error that ends the connection.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        // A terminal may be paused for as long as its user likes; tunnels hold no permit and a small buffer.
+        // A terminal may be paused for any time; tunnels hold no permit and only a small buffer.
         if self.activity.is_upgraded() {
             return Poll::Pending;
         }
@@ -182,7 +182,7 @@ mod tests {
             let mut piece = [0; 64];
             for _ in 0..bytes / 64 {
                 theirs.read_exact(&mut piece).await.unwrap();
-                // As slow as it may be: all of what counts as progress within the time.
+                // The slowest allowed speed: exactly the minimum progress within the timeout.
                 tokio::time::advance(STALLED / 1100).await;
             }
         };
@@ -195,7 +195,7 @@ mod tests {
     async fn a_deadline_cuts_off_a_client_however_it_reads_and_a_tunnel_may_wait() {
         let (mut io, _theirs) = connection();
         let begin = Instant::now();
-        // The exchange's clock is the system's, which does not stand still here.
+        // The exchange uses the system's clock, which is not paused.
         io.exchange.respond(Some(begin.into_std() + Duration::from_secs(1)));
         assert!(io.write_all(&[0; 1000]).await.is_err());
         assert!(begin.elapsed() < STALLED);

@@ -1,7 +1,7 @@
-//! HTTP/2 streams: each response's task owns its end, whether or not the client gives the stream room to send.
+//! HTTP/2 streams: the task of each response ends it in time, whether or not the client makes room for more bytes.
 //!
-//! hyper spawns one task per stream through the executor below. The task of a response that is not taken in time is
-//! dropped: the stream is reset, and the body goes with everything that it holds.
+//! hyper spawns one task per stream through the executor below. The task of a response that is not read in time is dropped: the
+//! stream is reset, and the body is dropped with all that it holds.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ pub(super) struct StreamExecutor {
 }
 
 impl StreamExecutor {
-    /// Into these tasks; see [`crate::connection::ConnectionLimits::stalled_write`].
+    /// Spawns into these tasks; see [`crate::connection::ConnectionLimits::stalled_write`].
     pub(super) fn new(tasks: TaskExecutor, stalled_write: Duration) -> Self {
         Self { tasks, stalled_write }
     }
@@ -43,7 +43,7 @@ where
 }
 
 pin_project! {
-    /// A stream's task, which ends at the latest when its exchange is due.
+    /// Task of a stream. It ends at the latest when its exchange is to be aborted.
     struct StreamTask<F> {
         #[pin]
         stream: TaskLocalFuture<Arc<Exchange>, F>,
@@ -61,7 +61,7 @@ impl<F: Future> Future for StreamTask<F> {
         if this.stream.poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        // What is due changes only when the stream is polled: the timer is set right each time.
+        // The time of the abort changes only when the stream is polled, so the timer is adjusted each time.
         let Some(due) = this.exchange.due(*this.stalled_write) else {
             *this.sleep = None;
             return Poll::Pending;

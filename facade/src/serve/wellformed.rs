@@ -1,7 +1,7 @@
-//! HTTP/1 requests that Go's server refuses before any handler sees them, in its words: an authority that is missing,
-//! doubled or malformed, and transfer codings other than chunked.
+//! HTTP/1 requests that Go's server refuses before any handler, with its messages: a missing, repeated or malformed authority,
+//! and transfer codings other than chunked.
 //!
-//! hyper takes them. Intermediaries disagree about what they mean, which is how requests are smuggled.
+//! hyper accepts them. Intermediaries interpret them differently, which allows request smuggling.
 
 use http::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, Version};
@@ -9,14 +9,14 @@ use http::{Method, Request, Response, StatusCode, Version};
 use crate::body::Body;
 use crate::respond;
 
-/// The refusal of a request that is not well-formed; nothing for all others.
+/// Returns the refusal of a malformed request; `None` for all others.
 pub(super) fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
     if request.version() > Version::HTTP_11 {
         return None;
     }
     let (code, text) = diagnostic(request)?;
     let mut response = respond::plain(code, text);
-    // Go writes these before there is a response with defaults.
+    // Go writes these responses without its default headers.
     response.headers_mut().remove(http::header::X_CONTENT_TYPE_OPTIONS);
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     Some(response)
@@ -44,7 +44,7 @@ fn diagnostic<B>(request: &Request<B>) -> Option<(StatusCode, &'static str)> {
     Some((StatusCode::BAD_REQUEST, text))
 }
 
-/// Upstream's ValidHostHeader: what may stand in a host or a port, not whether it does so in order.
+/// Upstream's ValidHostHeader: the characters that a host or port can contain, in any order.
 fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$%&()*+,-.:;=[']_~".contains(&byte)
 }

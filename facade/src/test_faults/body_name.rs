@@ -1,9 +1,9 @@
-//! The name of an object, from its encoding.
+//! Extracts the name of an object from its encoding.
 
 use portico_machinery::Object;
 use portico_machinery::protobuf::{PREFIX, Reader, open};
 
-/// `metadata.name` of an object in JSON or protobuf; empty if it has none, or if it is in another encoding.
+/// Returns `metadata.name` of an object in JSON or protobuf; empty if it has none, or if the encoding is another one.
 #[must_use]
 pub fn name_in(body: &[u8]) -> String {
     if body.starts_with(&PREFIX) {
@@ -19,7 +19,7 @@ fn in_protobuf(body: &[u8]) -> Option<String> {
     String::from_utf8(first_field(metadata)?.to_vec()).ok()
 }
 
-/// Field 1 of a message: of an object its metadata, of that its name.
+/// Returns field 1 of a message: the metadata of an object, or the name in metadata.
 fn first_field(message: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(message);
     while let Some((number, value)) = reader.field().ok()? {

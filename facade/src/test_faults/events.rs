@@ -1,41 +1,41 @@
-//! Where the events of a watch end in its bytes: lines of JSON, or protobuf messages with their lengths before them.
+//! Finds the ends of events in the bytes of a watch: lines of JSON, or protobuf messages with length prefixes.
 
 use portico_machinery::Status;
 use portico_machinery::protobuf::seal_event;
 
-/// How many bytes say how long a message is.
+/// Bytes of a length prefix.
 const LENGTH: usize = 4;
 
-/// Follows a watch's bytes.
+/// Parser of the bytes of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
     is_protobuf: bool,
     position: Position,
 }
 
-/// Where the bytes so far have led.
+/// Position of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
     Between,
     InLine,
-    /// So many bytes of a length are known.
+    /// Within a length prefix, of which this many bytes and their value are known.
     InLength(usize, u32),
-    /// So many bytes of a message are missing.
+    /// Within a message, of which this many bytes are missing.
     InMessage(usize),
 }
 
 impl Events {
-    /// Of a watch of this media type.
+    /// Creates the parser for a watch of this media type.
     pub fn of(media_type: &str) -> Self {
         Self { is_protobuf: media_type.contains("protobuf"), position: Position::Between }
     }
 
-    /// Whether the bytes so far end with an event.
+    /// True if the bytes so far end with a complete event.
     pub fn is_between(&self) -> bool {
         self.position == Position::Between
     }
 
-    /// Reads up to the end of the next event; gives back how many bytes that are, if the event ends in these.
+    /// Reads up to the end of the next event. Returns its offset; `None` if the event does not end in `bytes`.
     pub fn next_end(&mut self, bytes: &[u8]) -> Option<usize> {
         if !self.is_protobuf {
             let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
@@ -70,7 +70,7 @@ impl Events {
         None
     }
 
-    /// The event that a watch is broken for this reason.
+    /// Encodes the event that ends a watch with an error.
     pub fn error(&self, status: &Status) -> Vec<u8> {
         if self.is_protobuf {
             return seal_event("ERROR", &status.to_protobuf());
@@ -86,7 +86,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    /// The ends of all events in these bytes, which come in pieces of a size.
+    /// Returns the ends of all events in these bytes, which arrive in chunks of `size` bytes.
     fn ends(events: &mut Events, bytes: &[u8], size: usize) -> Vec<usize> {
         let (mut found, mut before) = (Vec::new(), 0);
         for piece in bytes.chunks(size) {

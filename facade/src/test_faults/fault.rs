@@ -1,102 +1,102 @@
-//! A rule: which requests, how many of them, and what happens to them. Read strictly, and checked as a whole.
+//! A rule: the affected requests, their number, and the effect. Decoded strictly, and validated as a whole.
 
 use serde::{Deserialize, Serialize};
 
 use super::reasons;
 use super::requests::Requests;
 
-/// The longest latency, and the longest life of a watch that is to be cut: an hour.
+/// Maximum latency, and maximum lifetime of a watch that is to be cut: one hour.
 const MAX_MILLISECONDS: u64 = 60 * 60 * 1000;
 
-/// What a test asks for.
+/// Rule that a test sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Which requests; by default all requests for resources.
+    /// Affected requests; by default all requests for resources.
     #[serde(default, rename = "match", skip_serializing_if = "Requests::is_every")]
     pub requests: Requests,
-    /// How many of them; by default all until the rule is removed.
+    /// Number of affected requests; by default all until the rule is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// What happens to them.
+    /// Effect on the requests.
     pub fault: Fault,
 }
 
-/// What happens to a request.
+/// Effect on a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Fault {
-    /// It is handled later.
+    /// The request is handled with a delay.
     Latency {
-        /// By so much.
+        /// Delay in milliseconds.
         milliseconds: u64,
     },
-    /// It is refused, as a server would.
+    /// The request is refused with a Status.
     Status {
-        /// That of the reason, if it is not given; one of the two must be.
+        /// HTTP status code; by default that of the reason. A code or a reason is required.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<u16>,
-        /// The usual one of the code, if it is not given.
+        /// Reason; by default the usual one of the code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// What kube-apiserver says, if it is not given.
+        /// Message; by default that of kube-apiserver.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// When to come back: `Retry-After`, and in the details.
+        /// Seconds after which to retry: `Retry-After`, and in the details.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_seconds: Option<u32>,
     },
-    /// Its connection breaks, and nothing was done.
+    /// The connection breaks before the request is handled.
     DropRequest {},
-    /// It is handled, and its connection breaks in the place of the answer.
+    /// The request is handled, and the connection breaks instead of the response.
     DropAnswer {},
-    /// A watch breaks off.
+    /// The watch breaks off.
     CutWatch {
-        /// After so many events, bookmarks among them.
+        /// Number of events before the break, including bookmarks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_events: Option<u64>,
-        /// After so long.
+        /// Time before the break.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_milliseconds: Option<u64>,
-        /// It ends as at its timeout, rather than with its connection.
+        /// True if the watch ends as at its timeout, instead of with a broken connection.
         #[serde(default)]
         clean: bool,
     },
-    /// A watch ends with the event that its revision is too old.
+    /// The watch ends with an event that reports an expired revision.
     ExpireWatch {
-        /// After so many events, bookmarks among them.
+        /// Number of events before the end, including bookmarks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_events: Option<u64>,
-        /// After so long.
+        /// Time before the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_milliseconds: Option<u64>,
     },
-    /// Gets and lists answer as of an earlier revision, and watches stand still.
+    /// Gets and lists show an earlier revision, and watches deliver no events.
     StaleReads {
-        /// The revision; that of the moment in which the fault is set, if it is not given.
+        /// The revision; by default the current one when the fault is set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resource_version: Option<String>,
     },
 }
 
-/// Why a rule is refused.
+/// Error of an invalid rule.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Invalid {
-    /// It can never meet a request.
+    /// The rule cannot match any request.
     #[error("{0}")]
     Requests(String),
-    /// What is to happen cannot.
+    /// The effect is invalid.
     #[error("fault.{0}")]
     Fault(String),
 }
 
 impl Fault {
-    /// Whether it is something that happens to a watch while it lasts.
+    /// True if the fault applies to a watch while it is open.
     pub fn is_of_watches(&self) -> bool {
         matches!(self, Self::CutWatch { .. } | Self::ExpireWatch { .. } | Self::StaleReads { .. })
     }
 
-    /// The verbs of requests that it can happen to; nothing for all.
+    /// Verbs to which the fault can apply; `None` for all.
     fn verbs(&self) -> Option<&'static [&'static str]> {
         match self {
             Self::CutWatch { .. } | Self::ExpireWatch { .. } => Some(&["watch"]),
@@ -129,16 +129,16 @@ impl Fault {
     }
 }
 
-/// A revision that is not "any".
+/// Parses a revision other than 0, which means any.
 pub(super) fn revision(text: &str) -> Option<i64> {
     text.parse().ok().filter(|revision| *revision > 0)
 }
 
 impl Rule {
-    /// Whether it makes sense.
+    /// Validates the rule.
     ///
-    /// # Errors
-    /// [`Invalid`] names the field.
+    /// [`InvalidRule`] with the name of the field.
+    /// [`InvalidRule`] names the field.
     pub fn check(&self) -> Result<(), Invalid> {
         self.requests.check().map_err(Invalid::Requests)?;
         if self.times == Some(0) {

@@ -1,4 +1,4 @@
-//! The faults that are in force: set, listed, removed, and claimed by the requests that they happen to.
+//! The faults that are set: they are listed, removed, and claimed by the requests to which they apply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,30 +14,30 @@ use super::requests::Asked;
 /// Limit (Serving): the request to set one fails.
 pub const MAX_FAULTS: usize = 100;
 
-/// That many are set already.
+/// Error: the maximum number of faults is set.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the limit of {MAX_FAULTS} faults is reached: remove a fault first")]
 pub struct TooMany;
 
-/// See the module.
+/// The faults that are set.
 #[derive(Debug)]
 pub struct FaultsInForce {
     entries: watch::Sender<Arc<[Arc<Entry>]>>,
     last_id: AtomicU64,
 }
 
-/// One fault.
+/// One fault that is set.
 #[derive(Debug)]
 struct Entry {
     id: u64,
     rule: Rule,
-    /// Requests that it was taken for, and not given back.
+    /// Number of requests that have claimed the fault and not returned it.
     taken: AtomicU32,
-    /// Requests that it happened to.
+    /// Number of requests to which the fault was applied.
     hits: AtomicU32,
 }
 
-/// A fault as it is listed.
+/// A fault as listed by the API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
     id: String,
@@ -53,15 +53,15 @@ impl Default for FaultsInForce {
 }
 
 impl FaultsInForce {
-    /// Whether none is set.
+    /// True if no fault is set.
     pub fn is_empty(&self) -> bool {
         self.entries.borrow().is_empty()
     }
 
-    /// Sets one more. Of several that mean a request the first one happens.
+    /// Sets a fault. If several match a request, the oldest one applies.
     ///
     /// # Errors
-    /// [`TooMany`].
+    /// [`TooManyFaults`].
     pub fn set(&self, rule: Rule) -> Result<Listed, TooMany> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let entry = Arc::new(Entry { id, rule, taken: AtomicU32::new(0), hits: AtomicU32::new(0) });
@@ -75,17 +75,17 @@ impl FaultsInForce {
         if set { Ok(entry.listed()) } else { Err(TooMany) }
     }
 
-    /// Every one, the oldest first.
+    /// All faults, oldest first.
     pub fn list(&self) -> Vec<Listed> {
         self.entries.borrow().iter().map(|entry| entry.listed()).collect()
     }
 
-    /// This one, if it is set.
+    /// Returns the fault with this ID, if it is set.
     pub fn get(&self, id: &str) -> Option<Listed> {
         self.list().into_iter().find(|listed| listed.id == id)
     }
 
-    /// Removes this one, and shows it as it was at the end.
+    /// Removes a fault and returns its final state.
     pub fn remove(&self, id: &str) -> Option<Listed> {
         let mut removed = None;
         self.entries.send_if_modified(|entries| {
@@ -99,24 +99,24 @@ impl FaultsInForce {
         removed.map(|entry| entry.listed())
     }
 
-    /// Removes all.
+    /// Removes all faults.
     pub fn clear(&self) {
         self.entries.send_replace(Arc::from([]));
     }
 
-    /// Says when faults were set or removed.
+    /// Subscribes to changes of the set of faults.
     pub fn changes(&self) -> watch::Receiver<impl Clone + Send + Sync + 'static + use<>> {
         self.entries.subscribe()
     }
 
-    /// The first fault that means this request, is not used up, and can happen to it.
+    /// Claims the first fault that matches the request, is not used up, and is accepted by `can_apply`.
     pub fn claim(&self, asked: &Asked, happens: impl Fn(&Fault) -> bool) -> Option<Claim> {
         let entries = Arc::clone(&self.entries.borrow());
         let mut meant = entries.iter().filter(|e| happens(&e.rule.fault) && e.rule.requests.takes(asked));
         meant.find_map(Entry::claim)
     }
 
-    /// Whether the claimed fault is still set.
+    /// True if the claimed fault is still set.
     pub fn has(&self, claim: &Claim) -> bool {
         self.entries.borrow().iter().any(|entry| Arc::ptr_eq(entry, &claim.entry))
     }
@@ -135,7 +135,7 @@ impl Entry {
     }
 }
 
-/// A fault that will happen to one request. Dropped before it has happened, it may happen to another one.
+/// A fault that is reserved for one request. If it is dropped before it was applied, the fault becomes available again.
 #[derive(Debug)]
 pub struct Claim {
     entry: Arc<Entry>,
@@ -143,12 +143,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What will happen.
+    /// Returns the fault.
     pub fn fault(&self) -> &Fault {
         &self.entry.rule.fault
     }
 
-    /// It happens now.
+    /// Records that the fault is applied.
     pub fn hit(&mut self) {
         if !std::mem::replace(&mut self.happened, true) {
             self.entry.hits.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Which refusals may be asked for.
+//! Reasons of the refusals that a fault can cause.
 
 use portico_machinery::status::Reason;
 
-/// What may be asked for: each reason with its code. The first one of a code is what the code alone means.
+/// Supported reasons. Each has a code; the first reason with a code is its default.
 const REASONS: [Reason; 16] = [
     Reason::BadRequest,
     Reason::Unauthorized,
@@ -22,7 +22,7 @@ const REASONS: [Reason; 16] = [
     Reason::Timeout,
 ];
 
-/// The reason of a code, or of its name, or of both.
+/// Returns the reason with this code, this name, or both.
 pub(super) fn found(code: Option<u16>, reason: Option<&str>) -> Option<Reason> {
     let mut all = REASONS.into_iter();
     all.find(|known| {
@@ -30,7 +30,7 @@ pub(super) fn found(code: Option<u16>, reason: Option<&str>) -> Option<Reason> {
     })
 }
 
-/// What is wrong with this pair.
+/// Validates a pair of code and reason. Returns the message of the error.
 pub(super) fn check(code: Option<u16>, reason: Option<&str>) -> Result<(), String> {
     if code.is_none() && reason.is_none() {
         return Err("status: needs a code or a reason".to_owned());

@@ -1,4 +1,4 @@
-//! The Status of a refusal: upstream's code, reason and words, about the request that gets it.
+//! The Status of a refusal: upstream's code, reason and message for the request that gets it.
 
 use portico_machinery::status::{Details, Reason};
 use portico_machinery::{GroupResource, RequestInfo, Status};
@@ -6,7 +6,7 @@ use portico_machinery::{GroupResource, RequestInfo, Status};
 use super::fault::Fault;
 use super::reasons::found;
 
-/// What a request for this gets; nothing if the fault is no refusal.
+/// Returns the Status that the fault causes for a request; `None` if the fault is not a refusal.
 pub fn refusal(fault: &Fault, info: &RequestInfo) -> Option<Status> {
     let Fault::Status { code, reason, message, retry_after_seconds } = fault else { return None };
     let mut status = usual(found(*code, reason.as_deref())?, info);
@@ -19,7 +19,7 @@ pub fn refusal(fault: &Fault, info: &RequestInfo) -> Option<Status> {
     Some(status)
 }
 
-/// In upstream's words, where it has some.
+/// Returns a Status with upstream's message for the reason, if it has one.
 fn usual(reason: Reason, info: &RequestInfo) -> Status {
     let resource = GroupResource::new(info.api_group.clone(), info.resource.clone());
     let name = info.name.as_str();

@@ -1,4 +1,4 @@
-//! Which requests a rule means: by verb, resource, object, and who asks.
+//! Selection of requests by a rule: by verb, resource, object and user.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::RequestView;
 
-/// The verbs of resources.
+/// Verbs of requests for resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
 /// A selection of requests for resources; a field that is not set matches anything.
@@ -17,38 +17,38 @@ const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "
 pub struct Requests {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     verbs: Vec<String>,
-    /// Empty for core.
+    /// Empty for the core group.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_group: Option<String>,
-    /// The plural.
+    /// Plural name.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<String>,
-    /// Empty for none.
+    /// Empty for requests without a subresource.
     #[serde(skip_serializing_if = "Option::is_none")]
     subresource: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
-    /// As the path has it: requests to create have none.
+    /// Name in the path, which create requests do not have.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
-    /// How it begins.
+    /// Prefix of the user agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_agent: Option<String>,
 }
 
-/// A request for a resource, as rules see it.
+/// Properties of a request for a resource that rules match.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// What is asked for.
+    /// Verb, resource, name and so on.
     pub info: Arc<RequestInfo>,
     pub(super) user: Arc<UserInfo>,
     pub(super) agent: String,
 }
 
 impl Asked {
-    /// Of a request whose caller is known.
+    /// Reads the properties of an authenticated request.
     pub fn of(request: &impl RequestView) -> Self {
         Self {
             info: Arc::clone(request.info()),
@@ -59,17 +59,17 @@ impl Asked {
 }
 
 impl Requests {
-    /// Whether no field is set.
+    /// True if no field is set.
     pub fn is_every(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether requests of one of these verbs are meant.
+    /// True if requests with one of these verbs can match.
     pub fn may_be_any_of(&self, verbs: &[&str]) -> bool {
         self.verbs.is_empty() || self.verbs.iter().any(|verb| verbs.contains(&verb.as_str()))
     }
 
-    /// Whether this request is meant.
+    /// True if the request matches.
     pub fn takes(&self, asked: &Asked) -> bool {
         let info = &asked.info;
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
@@ -84,7 +84,7 @@ impl Requests {
             && self.user_agent.as_deref().is_none_or(|beginning| asked.agent.starts_with(beginning))
     }
 
-    /// What is wrong with it.
+    /// Validates the verbs. Returns the message of the error.
     pub fn check(&self) -> Result<(), String> {
         match self.verbs.iter().find(|verb| !VERBS.contains(&verb.as_str())) {
             Some(verb) => Err(format!("match.verbs: {verb:?} is not one of {}", VERBS.join(", "))),

@@ -1,7 +1,7 @@
-//! Reads as of an earlier revision: the list that answers for a read, and the object out of it.
+//! Reads of an earlier revision: the list that provides the data of a read, and the extraction of one object.
 //!
-//! A list of exactly one revision is what every server of the API has; a get of one is not, so a get is answered out of the list of
-//! its one object.
+//! Every API server can list at an exact revision but not get at one, so a get is served from the list that contains only
+//! the object.
 
 use bytes::Bytes;
 use portico_gostd::url::{escape_query_into, first_value};
@@ -9,20 +9,20 @@ use portico_machinery::RequestInfo;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A list as of a revision, and whether a get is answered with its only item.
+/// A list at an earlier revision, and whether a get is served from its only item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
-    /// The path of the list.
+    /// Path of the list.
     pub path: String,
-    /// Its query.
+    /// Query of the list.
     pub query: String,
-    /// Whether one object was asked for.
+    /// True if the original request is a get of one object.
     pub one: bool,
 }
 
 impl Earlier {
-    /// The list that answers this request as of `revision`. None for other verbs and for subresources, and where the request itself says
-    /// which state it wants: a newer or an exact one, or the next page of a list.
+    /// Returns the list that serves this request at `revision`. `None` for other verbs and for subresources, and if the request
+    /// itself determines the revision: a newer or exact one, or that of the next page of a list.
     pub fn of(info: &RequestInfo, query: &str, revision: i64) -> Option<Self> {
         if !info.subresource.is_empty() || wants_a_state(query, revision) {
             return None;
@@ -48,7 +48,7 @@ fn wants_a_state(query: &str, revision: i64) -> bool {
     newer || parameter("continue").is_some() || parameter("resourceVersionMatch").as_deref() == Some("Exact")
 }
 
-/// The query with this revision in the place of its own.
+/// Replaces the revision of a query by this exact one.
 fn exactly(query: &str, revision: i64) -> String {
     let replaced = |pair: &&str| {
         let key = pair.split('=').next().unwrap_or_default();
@@ -60,7 +60,7 @@ fn exactly(query: &str, revision: i64) -> String {
     pairs.join("&")
 }
 
-/// `metadata.name=NAME` as a field selector reads it, in a query.
+/// Builds the field selector `metadata.name=NAME`, escaped for a query.
 fn escaped(name: &str) -> String {
     let quoted = name.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
     let mut out = Vec::new();
@@ -82,15 +82,15 @@ struct Kind {
     kind: Option<String>,
 }
 
-/// The answer is no list.
+/// Error: the response is not a list.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot decode the list of an earlier revision: {0}")]
 pub struct Unreadable(#[from] serde_json::Error);
 
-/// The only object of a list in JSON, as a get shows it; none if the list has none.
+/// Returns the only object of a JSON list in the form of a get; `None` if the list is empty.
 ///
 /// # Errors
-/// [`Unreadable`]
+/// [`InvalidList`]
 pub fn item(list: &[u8]) -> Result<Option<Bytes>, Unreadable> {
     let List { kind, api_version, items } = serde_json::from_slice(list)?;
     let Some(object) = items.as_ref().and_then(|items| items.first()).map(|item| item.get()) else {
@@ -99,7 +99,7 @@ pub fn item(list: &[u8]) -> Result<Option<Bytes>, Unreadable> {
     if serde_json::from_str::<Kind>(object)?.kind.is_some() {
         return Ok(Some(Bytes::copy_from_slice(object.as_bytes())));
     }
-    // Items of a typed list do not say what they are.
+    // Items of a typed list have no kind and version.
     let kind = serde_json::to_string(kind.strip_suffix("List").unwrap_or(&kind))?;
     let version = serde_json::to_string(&api_version)?;
     let fields = object.trim_start().strip_prefix('{').unwrap_or_default();

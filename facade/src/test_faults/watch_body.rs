@@ -1,6 +1,6 @@
-//! The body of a watch that faults may happen to while it lasts: cut off, ended as expired, or held still.
+//! Body of a watch to which faults can apply while it is open: cut off, ended as expired, or paused.
 //!
-//! A fault that is set later happens to watches that are open already: it is looked for again when one is set or removed.
+//! A fault that is set later also applies to open watches: each change of the faults is checked.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use super::in_force::{Claim, FaultsInForce};
 use super::requests::Asked;
 use crate::body::{Body, BoxError};
 
-/// How long the events before a watch that breaks off may take to go out.
+/// Time for the events before a break to be sent.
 const GOES_OUT: Duration = Duration::from_millis(10);
 
-/// What a watch's client reads.
+/// Result of a poll of the body.
 type Read = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
-/// See the module.
+/// Body of a watch with faults.
 pub struct WatchBody {
     inner: Body,
     asked: Asked,
@@ -38,29 +38,29 @@ pub struct WatchBody {
 }
 
 enum State {
-    /// No fault happens to it.
+    /// No fault applies.
     Free,
-    /// One will.
+    /// A fault will end the watch.
     Ending(Ending),
-    /// It stands still.
+    /// The watch is paused.
     Held(Claim),
-    /// It breaks off when what was passed has had time to go out: a broken stream takes with it what still waits.
+    /// Breaks when earlier events have been sent: a reset of a stream discards data that is still queued.
     Breaking(Pin<Box<Sleep>>),
-    /// It has ended.
+    /// The watch has ended.
     Ended,
 }
 
-/// What a watch ends with, and when.
+/// A fault that ends the watch, and the time of the end.
 struct Ending {
     claim: Claim,
-    /// After so many events; none if only time counts.
+    /// Number of events that are left before the end; `None` if only time counts.
     left: Option<u64>,
-    /// When it is over.
+    /// Timer of the end.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl WatchBody {
-    /// Around the body of a watch of this media type. Where reads cannot be stale (`reads_can_be_stale`), it does not stand still.
+    /// Wraps the body of a watch of this media type. If not `reads_can_be_stale`, the watch is never paused.
     pub fn new(
         inner: Body,
         media_type: &str,
@@ -75,7 +75,7 @@ impl WatchBody {
         body
     }
 
-    /// Looks for a fault that is set, and whether that which was found still is.
+    /// Claims a fault if the body has none, or if its fault was removed.
     fn look(&mut self) {
         let is_gone = match &self.state {
             State::Ending(Ending { claim, .. }) | State::Held(claim) => !self.faults.has(claim),
@@ -101,7 +101,7 @@ impl WatchBody {
             return None;
         }
         let event = match ending.claim.fault() {
-            // In the middle of another event it would not be read.
+            // A client could not decode it in the middle of another event.
             Fault::ExpireWatch { .. } if !self.events.is_between() => return None,
             Fault::ExpireWatch { .. } => {
                 let expired = Status::expired("The resourceVersion for the provided watch is too old.");
@@ -119,7 +119,7 @@ impl WatchBody {
         Some(Poll::Ready(event))
     }
 
-    /// As much of the bytes as comes before the watch ends.
+    /// Truncates the bytes at the end of the watch.
     fn passed(&mut self, mut bytes: Bytes) -> Bytes {
         let mut at = 0;
         while let Some(end) = self.events.next_end(&bytes[at..]) {
@@ -191,10 +191,10 @@ mod tests {
 
     const JSON: &str = "application/json;stream=watch";
 
-    /// Who sends the events of a watch.
+    /// Sender of the events of a watch.
     type Sender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 
-    /// A watch's body, who sends its events, and the faults.
+    /// Creates the body of a watch, the sender of its events, and the faults.
     fn watch() -> (WatchBody, Sender, Arc<FaultsInForce>) {
         let (sender, receiver) = mpsc::channel(8);
         let inner = Body::streamed(http_body_util::StreamBody::new(ReceiverStream::new(receiver)));

@@ -1,4 +1,4 @@
-//! An aggregated API server over TLS that says what it was asked.
+//! An aggregated API server over TLS that echoes requests.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ use tokio::sync::mpsc;
 pub struct Backend {
     pub addr: SocketAddr,
     pub ca: Vec<u8>,
-    /// What comes of requests whose path ends with `/upload`.
+    /// Events of requests whose path ends with `/upload`.
     pub uploads: mpsc::UnboundedReceiver<Upload>,
     _drain: drain::Signal,
     _tasks: TaskSet,
 }
 
-/// What a backend sees of an upload.
+/// Event of an upload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Upload {
     Began,
@@ -34,7 +34,7 @@ pub enum Upload {
     Cut,
 }
 
-/// Reports a cut unless the whole body came.
+/// Reports a cut unless the complete body arrives.
 struct Uploading(Option<mpsc::UnboundedSender<Upload>>);
 
 impl Drop for Uploading {
@@ -45,7 +45,7 @@ impl Drop for Uploading {
     }
 }
 
-/// A CA and a pair that it has signed for this name.
+/// Issues a CA and a pair that it has signed for this name.
 pub fn issued(name: &str) -> (Vec<u8>, CertPair) {
     let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -79,7 +79,7 @@ impl Backend {
                 async move {
                     let io = TokioIo::new(accepted.io);
                     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    // As Go's server does: a request that came whole is handled, whatever follows it.
+                    // As Go's server: a request that was received completely is handled, even if it is reset afterwards.
                     builder.http1().half_close(true);
                     let service = service_fn(move |request| echo(request, upgraded.clone(), seen.clone()));
                     let _ = builder.serve_connection_with_upgrades(io, service).await;
@@ -90,7 +90,7 @@ impl Backend {
     }
 }
 
-/// Method, path and the caller, as headers and text.
+/// Responds with method, path and caller, as headers and text.
 async fn echo(
     request: Request<Incoming>,
     tasks: TaskSet,

@@ -1,4 +1,4 @@
-//! An HTTPS client that trusts one CA and speaks either protocol.
+//! An HTTPS client that trusts one CA and uses HTTP/1.1 or HTTP/2.
 
 use std::net::SocketAddr;
 
@@ -50,7 +50,7 @@ impl Client {
         Self { pool, base: format!("https://localhost:{}", addr.port()), token: "master" }
     }
 
-    /// The same with another bearer token; empty is anonymous.
+    /// Returns a client with another bearer token; empty for anonymous.
     pub fn with_token(&self, token: &'static str) -> Self {
         Self { token, ..self.clone() }
     }

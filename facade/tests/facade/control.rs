@@ -1,4 +1,4 @@
-//! A control service that does what a test says.
+//! A control service whose behavior a test scripts.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use tonic::{Request, Response, Status};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// What it was asked, besides the call itself.
+/// Received call with its metadata.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub call: portico_proto::objects::Call,
@@ -34,7 +34,7 @@ pub struct Asked {
     pub trusted: bool,
 }
 
-/// Clones share everything.
+/// Scripted control service. Clones share its state.
 #[derive(Clone)]
 pub struct Scripted {
     inner: Arc<Inner>,
@@ -53,11 +53,11 @@ struct Inner {
     asked: Mutex<Vec<Asked>>,
     documents: Mutex<HashMap<String, Bytes>>,
     revision: Mutex<i64>,
-    /// What it says of itself; nothing as a release that knows no pings.
+    /// Response to pings; `None` like a release without pings.
     ping: Mutex<Option<pb::PingResponse>>,
-    /// What pings have waited for.
+    /// Revision that the last ping waited for.
     waited_for: watch::Sender<i64>,
-    /// After how many parts lists break off.
+    /// Number of parts after which lists break off.
     list_breaks_after: Mutex<Option<usize>>,
 }
 
@@ -83,7 +83,7 @@ impl Scripted {
         Self { inner: Arc::new(inner) }
     }
 
-    /// In-process, as the all-in-one joins its halves.
+    /// Returns an in-process transport, as the all-in-one uses.
     pub fn transport(&self) -> ControlTransport {
         let routes = tonic::service::Routes::new(ConfigServer::new(self.clone()))
             .add_service(ObjectsServer::new(self.clone()))
@@ -104,7 +104,7 @@ impl Scripted {
         self.inner.documents.lock().insert(hash.to_owned(), bytes);
     }
 
-    /// Sends a watch frame to whoever watches; says whether there is anybody.
+    /// Sends a watch frame to all watches. Returns false if there is none.
     pub fn frame(&self, bytes: impl Into<Bytes>) -> bool {
         self.frame_at(bytes, 0, false)
     }
@@ -119,7 +119,7 @@ impl Scripted {
         self.inner.asked.lock().clone()
     }
 
-    /// Changes the configuration, and resolves when the facade has acknowledged it.
+    /// Changes the configuration, and resolves when the facade has acknowledged the change.
     pub async fn change(&self, entries: Vec<Entry>) -> pb::Ack {
         let revision = {
             let mut revision = self.inner.revision.lock();
@@ -150,7 +150,7 @@ impl Scripted {
         acks.iter().find(is).unwrap().clone()
     }
 
-    /// Answers pings from now on: it serves this store, and has come so far.
+    /// Responds to pings from now on, with this store and revision.
     pub fn serves(&self, store_id: &str, revision: i64) {
         let version = pb::Version { store_id: store_id.into(), epoch: "epoch".into(), revision };
         let answer = pb::PingResponse { version: Some(version), serving: true, ..Default::default() };
@@ -162,29 +162,29 @@ impl Scripted {
         self.inner.waited_for.subscribe().wait_for(|waited| *waited == revision).await.unwrap();
     }
 
-    /// Lists show this revision; the next one breaks off after so many parts.
+    /// Sets the revision of lists; the next one breaks off after this many parts.
     pub fn lists_at(&self, revision: i64, breaks_after: usize) {
         *self.inner.revision.lock() = revision;
         *self.inner.list_breaks_after.lock() = Some(breaks_after);
     }
 
-    /// Ends all streams and refuses all calls, or is back.
+    /// Ends all streams and refuses all calls, or resumes.
     pub fn away(&self, away: bool) {
         self.inner.away.send_replace(away);
     }
 
-    /// Keeps connections open and answers nothing (but what a test sends over streams that are up), or goes on.
+    /// Keeps connections open without responding (except to messages that a test sends over open streams), or resumes.
     pub fn stop(&self, stopped: bool) {
         self.inner.stopped.send_replace(stopped);
     }
 
-    /// Promises signs of life this often to streams that come, and gives none.
+    /// Announces this heartbeat interval to new streams, and sends no heartbeats.
     pub fn promise(&self, heartbeat: std::time::Duration) {
         *self.inner.heartbeat.lock() = u32::try_from(heartbeat.as_millis()).unwrap();
     }
 
     async fn goes_on(&self) {
-        // The sender is here: it is not gone.
+        // The sender lives as long as `self`.
         let _ = self.inner.stopped.subscribe().wait_for(|stopped| !stopped).await;
     }
 
@@ -277,7 +277,7 @@ impl Config for Scripted {
     }
 }
 
-/// What a control service says of resources that nobody has scripted.
+/// Response of a control service for resources that are not scripted.
 const NOT_FOUND: &str = "404 page not found\n";
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -304,7 +304,7 @@ impl Objects for Scripted {
         self.goes_on().await;
         let breaks_after = self.inner.list_breaks_after.lock().take();
         let parts = match breaks_after {
-            // It is whole when it is asked for again.
+            // The list is complete when it is repeated.
             Some(_) => self.inner.parts.lock().clone(),
             None => std::mem::take(&mut *self.inner.parts.lock()),
         };

@@ -1,5 +1,5 @@
-//! Uploads over HTTP/2 that their client cuts: a reset without an error asks for no more of the response, and is no end of
-//! the request.
+//! Uploads over HTTP/2 that the client cuts: a reset without an error means that no more of the response is needed, but is not
+//! the end of the request.
 
 use bytes::Bytes;
 use h2::Reason;
@@ -10,10 +10,10 @@ use super::backend::{Backend, Upload};
 use super::rig::{Rig, route, served};
 use super::stalled::{http2, request};
 
-/// Each may end a stream whose request is not complete.
+/// Codes that can end a stream whose request is not complete.
 const CODES: [Reason; 3] = [Reason::NO_ERROR, Reason::CANCEL, Reason::REFUSED_STREAM];
 
-/// An upload by somebody who may do it.
+/// Creates the head of an upload by an authorized user.
 fn upload(method: Method, path: &str, media_type: &'static str) -> Request<()> {
     let mut request = request(method, path);
     let headers = request.headers_mut();
@@ -22,7 +22,7 @@ fn upload(method: Method, path: &str, media_type: &'static str) -> Request<()> {
     request
 }
 
-/// All that was sent before on this connection has arrived.
+/// Waits until everything sent before on this connection has arrived.
 async fn arrived(sender: &mut SendRequest<Bytes>) {
     let (answer, _) = sender.send_request(upload(Method::GET, "/livez", ""), true).unwrap();
     assert_eq!(answer.await.unwrap().status(), 200);
@@ -33,7 +33,7 @@ async fn a_patch_that_is_cut_does_not_reach_the_control_service() {
     let rig = Rig::start(vec![served("apps", "v1")]).await.configured().await;
     let mut sender = http2(&rig, 1 << 16).await;
     let path = "/apis/apps/v1/namespaces/n/deployments/d?fieldManager=m";
-    // Whatever is cut off, each beginning is YAML, and each of the other a JSON value.
+    // Each prefix is valid on its own: of the patch in YAML, and of the JSON value.
     for (media_type, begin) in
         [("application/apply-patch+yaml", "a: 1\n"), ("application/merge-patch+json", "{}")]
     {

@@ -1,4 +1,4 @@
-//! A facade that starts without its control service.
+//! Start of a facade without its control service.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -67,7 +67,7 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
     assert_eq!(other.client.get("/readyz").await.code, 500);
     other.facade.shutdown().await;
 
-    // A state that was current two hours ago; the file is as new as a restored copy.
+    // A state that was current two hours ago. The file itself is new, as a restored copy would be.
     let state = std::fs::read(&path).unwrap();
     let text =
         String::from_utf8_lossy(&state[..state.iter().position(|b| *b == b'\n').unwrap()]).into_owned();

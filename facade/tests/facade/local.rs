@@ -1,4 +1,4 @@
-//! Local APIs: what reaches the control service, and what comes of its answers.
+//! Local APIs: calls that reach the control service, and the handling of its responses.
 
 use bytes::Bytes;
 use http::Method;
@@ -108,7 +108,7 @@ async fn without_a_control_service_local_apis_report_it_as_unavailable() {
         assert!(got.text.contains("\"reason\":\"ControlServiceUnavailable\""), "{}", got.text);
         assert_eq!(got.header("retry-after"), "1");
     }
-    // A client that repeats a write might do it twice.
+    // A retried write could be applied more than once.
     let write = rig.client.send(Method::POST, "/apis/apps/v1/things", &[], "{}").await;
     assert_eq!((write.code, write.header("retry-after")), (503, ""));
     let verbose = eventually(|| async {

@@ -1,4 +1,4 @@
-//! A control service of a newer release: its stream holds messages, kinds of entries and fields that this build does not know.
+//! A control service of a newer release, whose stream contains unknown messages, kinds of entries and fields.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -20,17 +20,17 @@ use tonic::body::Body;
 use super::control::{Scripted, version};
 use super::rig::{Rig, check, eventually, served};
 
-/// Field 90, a text: of no message that this build knows.
+/// Field 90, a string: unknown in all messages of this build.
 const UNKNOWN_FIELD: &[u8] = b"\xd2\x05\x05newer";
 
-/// An encoded message with a field that nobody here knows.
+/// Encodes a message with an unknown field.
 fn newer(message: &impl Message) -> Vec<u8> {
     let mut bytes = message.encode_to_vec();
     bytes.extend_from_slice(UNKNOWN_FIELD);
     bytes
 }
 
-/// A message as a field of another one.
+/// Encodes a message as a field of another one.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut field = Vec::new();
     prost::encoding::encode_key(number.into(), prost::encoding::WireType::LengthDelimited, &mut field);
@@ -39,7 +39,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// The stream, message by message: a snapshot in which one entry is of a kind that nobody here knows.
+/// Messages of the stream: a snapshot with one entry of an unknown kind.
 fn messages() -> Vec<Vec<u8>> {
     let begin = pb::Begin { version: Some(version(5)), ..pb::Begin::default() };
     let strange = pb::Entry { key: "strange".to_owned(), revision: 5, ..pb::Entry::default() };
@@ -66,7 +66,7 @@ fn framed(message: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// Answers the stream with bytes, and everything else as one that is away.
+/// Serves the stream from bytes; all other calls are unavailable.
 #[derive(Clone)]
 struct Newer {
     acks: watch::Sender<Vec<pb::Ack>>,
@@ -94,7 +94,7 @@ impl tower::Service<Request<Body>> for Newer {
     }
 }
 
-/// Notes what the facade acknowledges.
+/// Records the acknowledgements of the facade.
 async fn receive_acks(mut body: Body, acks: watch::Sender<Vec<pb::Ack>>) {
     let mut read = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {

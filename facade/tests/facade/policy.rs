@@ -1,4 +1,4 @@
-//! Roles and bindings as they come with the configuration: what they allow, and from when on.
+//! Roles and bindings from the configuration stream: their permissions, and the time from which they apply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn whoever_writes_a_binding_is_answered_when_it_is_in_force() {
 
 #[tokio::test]
 async fn an_update_of_a_role_or_binding_that_cannot_be_read_allows_nothing() {
-    // What a newer control service says of it, this build does not know.
+    // Content from a newer control service that this build cannot decode.
     let payloads = [None, Some(pb::entry::Payload::Rbac(pb::Rbac { says: None }))];
     let keys = ["clusterroles/metrics", "clusterrolebindings/alice"];
     for (key, payload) in

@@ -1,4 +1,4 @@
-//! Routes to backends, as the stream brings and takes them.
+//! Routes to backends, added and removed by the configuration stream.
 
 use http_body_util::BodyExt;
 use portico_machinery::digest::sha256_hex;

@@ -1,4 +1,4 @@
-//! A facade, its scripted control service and a client, joined.
+//! A facade with its scripted control service and a client.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::backend::{self, issued};
 use super::client::Client;
 use super::control::Scripted;
 
-/// A time that no passing test needs, however busy the machine is: what takes longer never comes.
+/// Timeout of a wait. It is longer than any wait of a passing test, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct Rig {
@@ -35,13 +35,13 @@ impl Rig {
         Self::with(Scripted::new(snapshot), |_| {}).await
     }
 
-    /// Waits for the first configuration, unless the control service is away.
+    /// Starts a facade with other settings. Does not wait for a configuration.
     pub async fn with(control: Scripted, set: impl FnOnce(&mut FacadeSettings)) -> Self {
         let only = control.transport().into();
         Self::of(control, only, Process::default(), set)
     }
 
-    /// A facade of these control services.
+    /// Starts a facade with these control services.
     pub fn of(
         control: Scripted,
         services: ControlServices,
@@ -87,7 +87,7 @@ pub fn gone(kind: PayloadKind, key: &str) -> Entry {
     entry(kind, key, None)
 }
 
-/// A route to a backend, with its trust.
+/// Creates the entries of a route to a backend and of its CA bundle.
 pub fn route(name: &str, backend: &backend::Backend) -> Vec<Entry> {
     let hash = sha256_hex(&backend.ca);
     let (version, group) = name.split_once('.').unwrap();
@@ -116,7 +116,7 @@ fn entry(kind: PayloadKind, key: &str, payload: Option<Payload>) -> Entry {
     Entry { kind, key: key.to_owned(), revision: 1, payload }
 }
 
-/// Asks again until the answer is as wanted: for what happens in the background, within the test's own time limit.
+/// Repeats `ask` until it returns a value, within the timeout: for effects that happen in the background.
 pub async fn eventually<T, F>(mut ask: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,

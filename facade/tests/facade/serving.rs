@@ -1,4 +1,4 @@
-//! Paths of the facade's own, over both protocols.
+//! Endpoints of the facade itself, over both protocols.
 
 use http::Method;
 use portico_proto::convert::PayloadKind;
@@ -95,7 +95,7 @@ async fn http2_serves_the_same_and_an_unauthorized_client_is_sent_away() {
     let refused = client.with_token("wrong").get("/readyz").await;
     assert_eq!(refused.code, 401);
     assert_eq!(client.get("/readyz").await.text, "ok");
-    // No role has come with the configuration: a policy that is not there allows nothing.
+    // The configuration contains no role, and an empty policy allows nothing.
     assert_eq!(client.with_token("").get("/version").await.code, 403);
     assert_eq!(client.with_token("alice").get("/metrics").await.code, 403);
 }

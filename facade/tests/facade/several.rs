@@ -1,4 +1,4 @@
-//! A facade that knows several control services: what it asks of which, and what it never does.
+//! A facade with several control services: selection, failover, and states that it must never show.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::rig::{Rig, eventually, served};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// A facade of two control services, the first of which is in use.
+/// Starts a facade with two control services, the first of which is in use.
 async fn rig(one: &Scripted, other: &Scripted) -> (Rig, TaskSet) {
     let (process, tasks) = (Process::default(), TaskSet::new());
     let named = [("one", one), ("other", other)].map(|(name, it)| (name.to_owned(), it.transport()));
@@ -26,7 +26,7 @@ async fn rig(one: &Scripted, other: &Scripted) -> (Rig, TaskSet) {
     (rig, tasks)
 }
 
-/// Waits until `/readyz?verbose` contains this.
+/// Waits until `/readyz?verbose` contains `words`.
 async fn readyz_shows(rig: &Rig, words: &str) {
     eventually(|| async { rig.client.get("/readyz?verbose").await.text.contains(words).then_some(()) }).await;
 }
@@ -86,7 +86,7 @@ async fn one_that_is_behind_does_not_confirm_the_configuration() {
         age.unwrap().parse::<i64>().unwrap()
     };
     eventually(|| async {
-        // However much it sends.
+        // Independent of the number of messages.
         other.raw(pb::Entries { version: Some(version(1)), entries: Vec::new() });
         (age().await >= 1).then_some(())
     })
@@ -115,7 +115,7 @@ async fn a_list_that_breaks_off_goes_on_at_its_revision() {
     one.serves("store", 7);
     other.serves("store", 7);
     let (rig, _tasks) = rig(&one, &other).await;
-    // Beyond what a facade gathers before it answers.
+    // More than a facade collects before it responds.
     let parts = [b'a', b'b', b'c'].map(|byte| Bytes::from(vec![byte; 200_000]));
     one.list_parts(parts.to_vec());
     one.lists_at(7, 2);
@@ -126,7 +126,7 @@ async fn a_list_that_breaks_off_goes_on_at_its_revision() {
     assert_eq!(queries, ["limit=9", "limit=9&resourceVersion=7&resourceVersionMatch=Exact"]);
 }
 
-/// The next bytes of a streamed body.
+/// Returns the next bytes of a streamed body.
 async fn next(body: &mut (impl hyper::body::Body<Data = Bytes, Error: std::fmt::Debug> + Unpin)) -> Bytes {
     let frame = tokio::time::timeout(Duration::from_secs(60), body.frame()).await.unwrap();
     frame.unwrap().unwrap().into_data().unwrap()
@@ -140,7 +140,7 @@ async fn a_watch_that_moves_within_a_revision_gets_each_of_its_events_once() {
     let (rig, _tasks) = rig(&one, &other).await;
     let watch = format!("{PODS}?watch=1&resourceVersion=9");
     let mut body = rig.client.open(Method::GET, &watch, &[], "").await.unwrap().into_body();
-    // Of the five events of revision 10 two have come when the control service is lost.
+    // The control service is lost after two of the five events of revision 10.
     for event in ["a", "b"] {
         assert!(one.frame_at(event, 9, true));
         assert_eq!(next(&mut body).await, event);

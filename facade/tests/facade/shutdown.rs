@@ -1,4 +1,4 @@
-//! Upstream's way to stop.
+//! Shutdown in upstream's order.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn during_the_delay_http1_connections_end_after_the_next_response_and_http
     }
 }
 
-/// The response to a request over this connection.
+/// Sends a request over this connection and returns the response.
 async fn livez(connection: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) -> String {
     connection
         .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer master\r\n\r\n")

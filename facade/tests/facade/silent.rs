@@ -1,4 +1,4 @@
-//! A control service that is there and gives no sign of life, as one that was stopped.
+//! A control service whose connections are open but which does not respond, such as a stopped process.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn local_requests_are_answered_with_503_while_it_is_silent() {
         assert_eq!((refused.code, refused.header("retry-after")), (503, "1"), "{path}: {}", refused.text);
         assert!(refused.text.contains("no sign of life"), "{}", refused.text);
     }
-    // It may be done later, for all that is known: nobody is asked to repeat it.
+    // The write may still be applied later, so clients are not asked to retry.
     let refused = rig.client.send(Method::POST, PODS, &[("content-type", "application/json")], "{}").await;
     assert_eq!((refused.code, refused.header("retry-after")), (503, ""));
     rig.control.stop(false);
@@ -55,7 +55,7 @@ async fn a_stream_that_is_open_and_silent_does_not_count_as_live() {
     let rig = rig(control).await;
     let verbose = || async { rig.client.get("/readyz?verbose").await.text };
     assert!(!verbose().await.contains("fail-static"));
-    // The stream that is up says nothing, and no other one opens.
+    // The open stream is silent, and no other one can be opened.
     rig.control.stop(true);
     eventually(|| async { verbose().await.contains("fail-static: serving revision 1").then_some(()) }).await;
     rig.control.promise(Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Clients that stall: whatever they do not read or do not send, permits, buffers and tasks are given back within a
-//! bound, and others are served.
+//! Clients that stall: permits, buffers and tasks of a client that neither reads nor sends are released within a time limit,
+//! and other clients are served.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,16 @@ use super::control::Scripted;
 use super::rig::{PATIENCE, Rig, eventually, served};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
-/// More than sockets take on both sides.
+/// More bytes than the sockets on both sides buffer.
 const LARGE: usize = 48 << 20;
 const SHORT: Duration = Duration::from_millis(300);
-/// Long enough never to be the reason.
+/// Too long to take effect in a test.
 const LONG: Duration = Duration::from_secs(600);
 
 async fn rig(set: impl FnOnce(&mut FacadeSettings)) -> Rig {
     let control = Scripted::new(vec![served("", "v1")]);
     let rig = Rig::with(control, |settings| {
-        // Everybody may do everything, but only masters beyond the limits.
+        // Authorization allows everything, and masters are exempt from the limits.
         settings.authorization = vec![AuthorizationMode::AlwaysAllow];
         settings.max_requests_inflight = 1;
         settings.max_mutating_requests_inflight = 1;
@@ -47,7 +47,7 @@ pub(super) async fn dial(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
     tokio_rustls::TlsConnector::from(std::sync::Arc::new(config)).connect(name, tcp).await.unwrap()
 }
 
-/// An HTTP/2 connection whose streams have this window.
+/// Opens an HTTP/2 connection whose streams have this window.
 pub(super) async fn http2(rig: &Rig, window: u32) -> SendRequest<Bytes> {
     let io = dial(rig, b"h2").await;
     let (sender, connection) = h2::client::Builder::new()
@@ -77,7 +77,7 @@ fn large(rig: &Rig) {
     rig.control.list_parts(vec![part; LARGE >> 20]);
 }
 
-/// Waits until requests of this kind by others are admitted again.
+/// Waits until requests of this kind by another user are admitted again.
 async fn admitted(rig: &Rig, method: Method) {
     let alice = rig.client.with_token("alice");
     eventually(|| async {
@@ -87,7 +87,7 @@ async fn admitted(rig: &Rig, method: Method) {
     .await;
 }
 
-/// The sum of a metric's series that hold this text.
+/// Returns the sum of a metric's series that contain this label.
 async fn metric(rig: &Rig, name: &str, label: &str) -> f64 {
     let text = rig.client.get("/metrics").await.text;
     let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
@@ -117,12 +117,12 @@ async fn a_list_that_an_http1_client_does_not_read_ends_at_its_deadline() {
         let mut io = dial(&rig, b"http/1.1").await;
         let head = format!("GET {PODS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n\r\n");
         io.write_all(head.as_bytes()).await.unwrap();
-        // It has begun, and is not read on.
+        // The response has started, and is not read further.
         io.read_exact(&mut [0; 12]).await.unwrap();
         terminated(&rig).await;
         admitted(&rig, Method::GET).await;
         let mut rest = Vec::new();
-        // How it ends (a reset, or no close_notify) is the system's matter.
+        // The kind of end (a reset, or no close_notify) depends on the system.
         let _ = io.read_to_end(&mut rest).await;
         assert!(rest.len() < LARGE, "the whole list came");
     }
@@ -148,7 +148,7 @@ async fn a_list_for_which_an_http2_client_gives_no_window_ends_at_its_deadline()
             };
             assert!(matches!(ended, Some(Err(ref error)) if error.is_reset()), "{ended:?}");
             assert!(read <= window as usize);
-            // The connection goes on.
+            // The connection stays open.
             let (answer, _) = sender.send_request(request(Method::GET, "/livez"), true).unwrap();
             assert_eq!(answer.await.unwrap().status(), 200);
         }
@@ -159,7 +159,7 @@ async fn a_list_for_which_an_http2_client_gives_no_window_ends_at_its_deadline()
 async fn a_refusal_that_no_filter_follows_ends_like_any_other_response() {
     let rig = rig(|s| s.stalled_write_timeout = SHORT).await;
     let mut sender = http2(&rig, 0).await;
-    // The path does not unescape: refused before there is anything to count.
+    // The path has an invalid escape and is refused before anything is counted.
     let (response, _) = sender.send_request(request(Method::GET, "/%zz"), true).unwrap();
     let response = response.await.unwrap();
     assert_eq!(response.status(), 400);
@@ -185,7 +185,7 @@ async fn watches_that_are_not_read_end_and_a_quiet_one_that_is_read_does_not() {
     let watching = metric(&rig, "apiserver_longrunning_requests", "verb=\"WATCH\"").await;
     assert!((watching - 1.0).abs() < f64::EPSILON, "{watching}");
 
-    // The quiet one has been silent for longer than the stalled one was stalled.
+    // The quiet watch has been silent for longer than the stalled one was stalled.
     let release = |body: &mut h2::RecvStream, n| body.flow_control().release_capacity(n);
     release(&mut quiet_body, 5).unwrap();
     assert!(rig.control.frame("second"));
@@ -229,7 +229,7 @@ async fn a_body_that_does_not_come_is_refused_and_gives_its_permit_back() {
     admitted(&rig, Method::POST).await;
 }
 
-/// A frame without flags.
+/// Builds a frame without flags.
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();
     let mut frame = vec![0, 0, length, kind, 0, 0, 0, 0, stream];

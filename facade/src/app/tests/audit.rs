@@ -1,4 +1,4 @@
-//! What is recorded of requests whose handlers do not end as they should.
+//! Audit events of requests whose handlers panic or do not end.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A folder with a policy and a log, of which each line is there before the response is.
+/// Facade with an audit policy and a log in a temporary folder. Each event is written before its response is sent.
 struct Recorded {
     rig: Rig,
     log: PathBuf,

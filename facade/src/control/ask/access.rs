@@ -1,4 +1,4 @@
-//! May this user do this: a SubjectAccessReview.
+//! SubjectAccessReview: decides whether a user may perform a request.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,21 +18,21 @@ use super::{Asker, NoReview, Review};
 /// Limit (Authentication and authorization): requests get 503.
 const STALE_KEPT: Duration = Duration::from_secs(600);
 
-/// Asks what callers may do. While the control service is away that is what it has allowed before, and nothing else.
+/// Authorizes requests by reviews. While the control service is unavailable, earlier decisions that allowed a request are reused.
 pub struct AccessAsker {
     asker: Asker,
     allowed: Allowed,
 }
 
 impl AccessAsker {
-    /// Nothing was allowed yet.
+    /// Creates a client without earlier decisions.
     #[must_use]
     pub fn new(asker: Asker) -> Self {
         Self { asker, allowed: Allowed::new() }
     }
 }
 
-/// Decisions that allowed a request, kept for when no control service can be reached.
+/// Decisions that allowed a request, for use while no control service can be reached.
 struct Allowed(ExpiringCache<Decision>);
 
 impl Allowed {
@@ -40,8 +40,8 @@ impl Allowed {
         Self(ExpiringCache::new(MAX_ANSWERS))
     }
 
-    /// The decision of a review. `None` if there is no review and no earlier decision counts: the control service
-    /// that fails to answer may have taken the right away.
+    /// Returns the decision of a review. `None` if there is no review and no earlier decision applies: a control service that
+    /// responds with an error may have revoked the permission.
     fn decide(&self, attributes: &Attributes, reviewed: Result<ReviewStatus, NoReview>) -> Option<Decision> {
         let question = review::Spec::of(attributes).to_json();
         let status = match reviewed {
@@ -124,7 +124,7 @@ impl Review for Spec<'_> {
 impl<'a> Spec<'a> {
     fn of(attributes: &'a Attributes) -> Self {
         let (user, r) = (&attributes.user, &attributes.request);
-        // What cannot be read asks for more, never for less.
+        // A selector that cannot be parsed is omitted: the review then covers more, never less.
         let selector = |text: &'a str, reads: bool| {
             (reads && !text.is_empty()).then_some(Selector { raw_selector: text })
         };

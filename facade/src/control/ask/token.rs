@@ -1,11 +1,11 @@
-//! Whose token is it: a TokenReview.
+//! TokenReview: identifies the user of a token.
 
 use portico_auth::authn::{self, Reviewer, Reviewing, TokenReviewStatus};
 use serde::Serialize;
 
 use super::{Asker, NoReview, Review};
 
-/// Asks whose tokens are.
+/// Authenticates tokens by reviews.
 pub struct TokenAsker(pub Asker);
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! `/console/data/audit`: the latest audit events of this process, as its policy records them.
 //!
-//! With `?browsers=true`, the events of requests by browsers; otherwise those of all other requests. 404 without audit. Events contain
-//! objects, Secrets among them, if the policy says so: permission to read this path is permission to read them.
+//! With `?browsers=true`, the events of requests by browsers; otherwise those of all other requests. 404 without audit. Events
+//! contain objects, Secrets among them, if the policy says so: permission to read this path is permission to read them.
 
 use axum::extract::{Request, State};
 use portico_gostd::url::first_value;

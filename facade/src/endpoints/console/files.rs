@@ -103,8 +103,8 @@ impl Files {
     }
 }
 
-/// Builds the links that preload all modules, so that the browser does not fetch imports one after the other. Their low priority lets the
-/// style sheet, which the first paint needs, arrive first.
+/// Builds the links that preload all modules, so that the browser does not fetch imports one after the other. Their low
+/// priority lets the style sheet, which the first paint needs, arrive first.
 fn preloads() -> String {
     let modules = ASSETS.iter().filter(|(name, ..)| name.ends_with(".js") && *name != "app.js");
     modules
@@ -121,7 +121,7 @@ fn fingerprint(of: &(impl Hash + ?Sized)) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Compresses the page, which is assembled at run time.
+/// Compresses the page, which is assembled at runtime.
 fn compressed(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory does not fail.
@@ -201,7 +201,7 @@ mod tests {
             let source = std::fs::read_to_string(folder.join(name)).unwrap();
             assert!(source.starts_with("// "), "{name}");
             for (number, line) in source.lines().enumerate() {
-                // The build removes comments, blank lines and indentation line by line, which would change a template of several lines.
+                // The build removes comments, blank lines and indentation line by line, which would change a multi-line template.
                 assert!(
                     line.matches('`').count() % 2 == 0,
                     "{name}:{}: a template of several lines",

@@ -1,4 +1,5 @@
-//! Responses of JSON lines: those in memory, and with `watch=true` each new one, until the client disconnects or the facade stops.
+//! Responses of JSON lines: those in memory, and with `watch=true` each new one, until the client disconnects or
+//! the facade stops.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A CPU profile in pprof's protobuf, taken while the caller waits.
+//! CPU profile in pprof's protobuf format, recorded while the client waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use pprof::protos::Message;
 use crate::request::Response;
 use crate::respond;
 
-/// Samples per second, upstream's.
+/// Samples per second, as upstream.
 const FREQUENCY: i32 = 100;
 /// Duration of a profile.
 ///
 /// Limit (Serving, s): the profile ends.
 const MAX_SECONDS: u64 = 300;
 
-/// One profile at a time: the timer signal is the process's.
+/// True while a profile is recorded. There is only one at a time, because the timer signal belongs to the process.
 static TAKING: AtomicBool = AtomicBool::new(false);
 
 struct Taking;
@@ -28,7 +28,7 @@ impl Drop for Taking {
     }
 }
 
-/// A profile of as many seconds as the query says.
+/// Serves a profile over the seconds that the query names.
 pub(super) async fn profile(query: &str) -> Response {
     let seconds = first_value(query, "seconds").and_then(|s| s.parse().ok()).unwrap_or(30u64);
     if TAKING.swap(true, Ordering::AcqRel) {

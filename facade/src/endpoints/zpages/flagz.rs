@@ -1,4 +1,4 @@
-//! `/flagz`: the process's flags and their values.
+//! `/flagz`: the flags of the process and their values.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::negotiation::{Page, Version, answer, object};
 use crate::endpoints::state::Shared;
 use crate::request::Response;
 
-/// The fields of the kind.
+/// Fields of the object.
 #[derive(Serialize)]
 struct Content<'a> {
     flags: &'a BTreeMap<String, String>,

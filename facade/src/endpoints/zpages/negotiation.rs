@@ -1,7 +1,7 @@
-//! Which form of a z-page is wanted (FlagzEndpointRestrictions, StatuszEndpointRestrictions), and how it is written.
+//! Negotiation of the form of a z-page (FlagzEndpointRestrictions, StatuszEndpointRestrictions), and its encoding.
 //!
-//! A page is text, or an object of its own kind in `config.k8s.io` that must be asked for by name. It must not know what is
-//! on a page.
+//! A page is text, or an object of its kind in the group `config.k8s.io`, which the client must name. Does not depend on the
+//! content of pages.
 
 use axum::extract::Request;
 use http::StatusCode;
@@ -15,19 +15,19 @@ use crate::render::{Style, pretty, yaml};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// The group of the pages' kinds.
+/// Group of the pages' kinds.
 const GROUP: &str = "config.k8s.io";
-/// What the pages are about.
+/// Name of the component that the pages describe.
 const COMPONENT: &str = "apiserver";
-/// Between a name and its value: one of these, so that nobody reads the text by machine.
+/// Separators between a name and its value. One is chosen at random, so that programs do not parse the text.
 const DELIMITERS: [&str; 4] = [":", ": ", "=", " "];
-/// What is offered, in the order in which a range finds it.
+/// Encodings that are offered, in the order in which a media range matches them.
 const OFFERED: [Encoding; 3] = [Encoding::Json, Encoding::Yaml, Encoding::Text];
 
-/// A version of a page's kind.
+/// Version of a page's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Deprecated.
+    /// Deprecated; responses have a warning.
     V1Alpha1,
     V1Beta1,
 }
@@ -58,24 +58,24 @@ impl Encoding {
     }
 }
 
-/// What a request gets.
+/// Negotiated form of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
     encoding: Encoding,
-    /// Nothing where it is text.
+    /// Version of the object; `None` for text.
     version: Option<Version>,
     pretty: bool,
 }
 
 const TEXT: Choice = Choice { encoding: Encoding::Text, version: None, pretty: false };
 
-/// A page.
+/// Page with two forms.
 pub(super) trait Page {
-    /// Its kind.
+    /// Kind of the object.
     const KIND: &'static str;
-    /// As people read it.
+    /// Returns the page as text.
     fn text(&self, delimiter: &str) -> String;
-    /// The object in a version, as JSON.
+    /// Returns the object in a version, as JSON.
     fn json(&self, version: Version) -> Vec<u8>;
 }
 
@@ -94,14 +94,14 @@ struct Metadata {
     name: &'static str,
 }
 
-/// A page's object with these fields, as JSON.
+/// Encodes the object of a page with these fields as JSON.
 pub(super) fn object<P: Page>(version: Version, content: &impl Serialize) -> Vec<u8> {
     let api_version = format!("{GROUP}/{}", version.name());
     let object = Object { kind: P::KIND, api_version, metadata: Metadata { name: COMPONENT }, content };
     serde_json::to_vec(&object).unwrap_or_default()
 }
 
-/// The page in the form that is asked for.
+/// Serves the page in the form that the client accepts.
 pub(super) fn answer<P: Page>(request: &Request, page: &P) -> Response {
     let accept = request.header(ACCEPT);
     let Some(choice) = (if accept.trim().is_empty() { Some(TEXT) } else { negotiate(accept, P::KIND) })
@@ -117,7 +117,7 @@ pub(super) fn answer<P: Page>(request: &Request, page: &P) -> Response {
     };
     let mut response = respond::whole(StatusCode::OK, "application/json", body);
     let (media, kind) = (choice.encoding.media_type(), P::KIND);
-    // All of it is ours, and no octet of it is unusual.
+    // All parts are constants without unusual bytes.
     if let Ok(media) = HeaderValue::try_from(format!("{media};g={GROUP};v={};as={kind}", version.name())) {
         response.headers_mut().insert(CONTENT_TYPE, media);
     }
@@ -151,7 +151,7 @@ fn not_acceptable(request: &Request) -> Response {
     respond::status(request, &status)
 }
 
-/// The first clause that fits decides (`NegotiateMediaTypeOptions`).
+/// Selects by the first media range that can be satisfied (`NegotiateMediaTypeOptions`).
 fn negotiate(accept: &str, kind: &str) -> Option<Choice> {
     parse_accept(accept).iter().find_map(|clause| {
         let mut covered = OFFERED.into_iter().filter(|encoding| clause.covers(encoding.media_type()));
@@ -159,7 +159,7 @@ fn negotiate(accept: &str, kind: &str) -> Option<Choice> {
     })
 }
 
-/// Text is no object, and an object must be named.
+/// Text must not be requested as a kind, and an object must be requested by kind, group and version.
 fn choice(clause: &MediaRange, encoding: Encoding, kind: &str) -> Option<Choice> {
     if !clause.param("stream").is_empty() || !clause.param("sv").is_empty() {
         return None;

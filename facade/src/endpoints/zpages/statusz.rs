@@ -1,4 +1,4 @@
-//! `/statusz`: since when the process runs, which version it is, and where to look further.
+//! `/statusz`: start time and version of the process, and links to other endpoints.
 
 use axum::extract::{Request, State};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::request::Response;
 use crate::status_page::StatusPage;
 use crate::version_info::VersionInfo;
 
-/// The fields of the kind.
+/// Fields of the object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Content<'a> {

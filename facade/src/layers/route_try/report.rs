@@ -1,4 +1,4 @@
-//! What a walk has found, as JSON.
+//! Report of a request trace, as JSON.
 
 use std::time::Instant;
 
@@ -14,36 +14,36 @@ use crate::body::Body;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
-/// Bytes of an answer that are read; the rest of a longer one is not read.
+/// Maximum bytes that are read from a response body.
 const MAX_READ: u64 = 64 << 20;
-/// Bytes of an answer that are kept for the message of a failure.
+/// Maximum bytes of a response body that are kept for the message of a failure.
 const MAX_KEPT: usize = 64 << 10;
 
-/// What of the report is known before the walk.
+/// Part of the report that is known before the request is served.
 pub(super) struct Report {
     method: String,
     path: String,
     received: Instant,
 }
 
-/// As HTTP/1.1 has it.
+/// Request target in the form of HTTP/1.1.
 fn path_and_query(request: &Request) -> String {
     request.uri().path_and_query().map(ToString::to_string).unwrap_or_default()
 }
 
-/// How a walk is written.
+/// JSON form of a report.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
     method: &'a str,
     path: &'a str,
-    /// Whether whoever answers it was asked.
+    /// True if the request was sent to its handler.
     sent: bool,
-    /// Whether it was answered well, or could have been sent.
+    /// True if the response is no failure, or if the request could have been sent.
     ok: bool,
-    /// The code of the answer; absent when nothing was sent.
+    /// Status code of the response; absent if the request was not sent.
     code: Option<u16>,
-    /// Why it is not well.
+    /// Message of a failure.
     message: &'a str,
     bytes: u64,
     whole_ms: f64,
@@ -51,16 +51,16 @@ struct Written<'a> {
     noted: Noted,
 }
 
-/// An answer's body, read to its end.
+/// Response body that was read to its end.
 pub(super) struct Read {
     bytes: u64,
     kept: Vec<u8>,
-    /// Why there is no end.
+    /// Error that ended the body early.
     cut: Option<String>,
 }
 
 impl Read {
-    /// Reads it.
+    /// Reads a body to its end.
     pub(super) async fn whole(mut body: Body) -> Self {
         let mut read = Self { bytes: 0, kept: Vec::new(), cut: None };
         let mut body = std::pin::Pin::new(&mut body);
@@ -85,7 +85,7 @@ impl Read {
         read
     }
 
-    /// Notes how long that took.
+    /// Adds the time of reading the body to the trace.
     pub(super) fn note(&self, walk: &Walk, begin: Instant) {
         match &self.cut {
             Some(why) => walk.failed("body", begin, why.clone()),
@@ -93,7 +93,7 @@ impl Read {
         }
     }
 
-    /// What a Status says, or a text.
+    /// Message of the Status in the response, or its text.
     fn message(&self, head: &Parts) -> String {
         if let Some(respond::Answered(status)) = head.extensions.get() {
             return status.message.clone();
@@ -108,13 +108,13 @@ impl Read {
 }
 
 impl Report {
-    /// About this request.
+    /// Starts a report for a request.
     pub(super) fn of(request: &Request) -> Self {
         let (method, path) = (request.method().to_string(), path_and_query(request));
         Self { method, path, received: request.received() }
     }
 
-    /// The walk, in the place of the answer.
+    /// Builds the response that contains the report.
     pub(super) fn response(self, mut head: Parts, read: &Read, walk: &Walk) -> Response {
         let fails = head.status.is_client_error() || head.status.is_server_error();
         let sent = walk.is_sent();
@@ -134,7 +134,7 @@ impl Report {
             Ok(written) => respond::whole(head.status, "application/json", written),
             Err(error) => respond::plain(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         };
-        // What was refused, for the audit log.
+        // The Status of a refusal, for the audit log.
         if let Some(answered) = head.extensions.remove::<respond::Answered>() {
             response.extensions_mut().insert(answered);
         }

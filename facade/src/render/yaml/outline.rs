@@ -1,5 +1,5 @@
-//! Extents of the arrays and objects of a JSON document, found in one pass: a writer that sorts keys passes over each value without reading
-//! it again.
+//! Extents of the arrays and objects of a JSON document, found in one pass, so that a writer that sorts keys can skip a value
+//! without parsing it again.
 
 /// A document of valid JSON with the extents of its arrays and objects, in the order of their opening brackets.
 pub(super) struct Outline<'a> {
@@ -9,19 +9,19 @@ pub(super) struct Outline<'a> {
 
 #[derive(Clone, Copy)]
 struct Extent {
-    /// Offset behind the closing bracket.
+    /// Offset after the closing bracket.
     end: usize,
-    /// Index of the first extent behind this one.
+    /// Index of the first extent after this one.
     next: usize,
 }
 
 /// A value of the document.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
-    /// The JSON of the value.
+    /// JSON text of the value.
     pub text: &'a str,
     at: usize,
-    /// Index of the first extent that does not begin before the value.
+    /// Index of the first extent that does not start before the value.
     extent: usize,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Outline<'a> {
         Items { outline: self, tokens: Tokens::new(self.json), extent: 0 }.next()
     }
 
-    /// The elements of an array, or keys and values of an object in turn.
+    /// Elements of an array, or keys and values of an object in turn.
     pub fn items(&'a self, of: Part<'a>) -> Items<'a> {
         Items { outline: self, tokens: Tokens { json: self.json, at: of.at + 1 }, extent: of.extent + 1 }
     }
@@ -90,11 +90,11 @@ impl<'a> Iterator for Items<'a> {
 
 #[cfg(test)]
 std::thread_local! {
-    /// Bytes of the tokens that this thread has read.
+    /// Number of bytes in the tokens that this thread has read.
     pub(super) static READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The tokens of valid JSON, each with its offset.
+/// Tokens of valid JSON with their offsets.
 pub(super) struct Tokens<'a> {
     json: &'a str,
     at: usize,
@@ -125,7 +125,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// The length of the string that a text begins with, quotes included.
+/// Length of the string at the start of a text, including quotes.
 fn string_length(text: &str) -> usize {
     let (bytes, mut at) = (text.as_bytes(), 1);
     while let Some(found) = text[at..].find(['"', '\\']) {
@@ -133,7 +133,7 @@ fn string_length(text: &str) -> usize {
         if bytes[at - 1] == b'"' {
             return at;
         }
-        // The escaped character.
+        // Skip the escaped character.
         at += 1;
     }
     text.len()

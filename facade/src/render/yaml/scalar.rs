@@ -6,15 +6,15 @@ use portico_machinery::object::Float;
 
 use super::text::text;
 
-/// The most bytes of a key that stands on the line of its value.
+/// Maximum bytes of a key that is written on the same line as its value.
 const MAX_SIMPLE_KEY: usize = 128;
 
-/// True if a key is written on the line of its value.
+/// True if a key is written on the same line as its value.
 pub(super) fn is_simple(key: &str) -> bool {
     key.len() <= MAX_SIMPLE_KEY && !key.contains('\n')
 }
 
-/// Decodes a string of JSON.
+/// Decodes a JSON string.
 pub(super) fn string(raw: &str) -> Option<Cow<'_, str>> {
     #[derive(serde::Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -22,7 +22,7 @@ pub(super) fn string(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw).ok().map(|text| text.0)
 }
 
-/// True for a number that upstream reads as a float before it writes it.
+/// True for a number that upstream converts to a float before writing it.
 fn is_float(raw: &str) -> bool {
     raw.contains(['.', 'e', 'E']) && !raw.starts_with(['t', 'f', 'n'])
         || raw.starts_with(|c: char| c == '-' || c.is_ascii_digit())

@@ -1,8 +1,8 @@
-//! Strings in the style that go-yaml chooses for them: plain, quoted or as lines.
+//! Strings in the style that go-yaml selects: plain, quoted or literal.
 
 use std::fmt::Write as _;
 
-/// Writes a string that begins where the cursor is.
+/// Writes a string that starts at the cursor.
 pub(super) fn text(value: &str, indent: usize, out: &mut String) {
     let has_lines = value.contains('\n');
     // As upstream, lines that end in a space are not written as lines.
@@ -21,12 +21,12 @@ pub(super) fn text(value: &str, indent: usize, out: &mut String) {
     out.push('\'');
 }
 
-/// True for a character that needs no double quotes. As upstream, tabs and characters beyond 16 bits need them.
+/// True for a character that needs no double quotes. As upstream, tabs and characters above 16 bits need them.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
 
-/// `|`, a mark where the indentation cannot be seen, and how the text ends.
+/// Writes a literal: `|`, an indentation indicator if needed, a chomping indicator, and the lines.
 fn literal(value: &str, indent: usize, out: &mut String) {
     out.push('|');
     if value.starts_with([' ', '\n']) {
@@ -97,12 +97,12 @@ fn is_plain(value: &str) -> bool {
     !bad_start && !value.contains(": ") && !value.ends_with(':') && !value.contains(" #")
 }
 
-/// True if YAML 1.1, as upstream reads it, makes something else than a string of the bare text.
+/// True if YAML 1.1, as upstream reads it, resolves the bare text to another type than string.
 fn reads_as_other(value: &str) -> bool {
     is_word(value) || is_number(value) || is_timestamp(value)
 }
 
-/// True for a word of YAML 1.1 in one of its three spellings: `null`, `Null`, `NULL`.
+/// True for a keyword of YAML 1.1 in one of its three spellings: `null`, `Null`, `NULL`.
 fn is_word(value: &str) -> bool {
     const WORDS: &[&str] =
         &["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", "-.inf", "+.inf"];
@@ -149,7 +149,7 @@ fn is_date(date: &str) -> bool {
     is_digits(year, 4..=4) && year.parse().is_ok_and(|year| jiff::civil::Date::new(year, month, day).is_ok())
 }
 
-/// A time of day behind its separator: in a zone after `T`, without one after a space.
+/// True for a time of day with its separator: with a zone after `T`, without one after a space.
 fn is_time(text: &str) -> bool {
     let (separator, time) = text.split_at(1);
     let clock = match (separator, time.strip_suffix('Z')) {
@@ -162,7 +162,7 @@ fn is_time(text: &str) -> bool {
     clock.is_some_and(|clock| is_clock(clock, 3..=3))
 }
 
-/// Numbers between colons, the last one with a fraction.
+/// True for numbers between colons, the last one with an optional fraction.
 fn is_clock(text: &str, parts: std::ops::RangeInclusive<usize>) -> bool {
     let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let numbers: Vec<&str> = clock.split(':').collect();
