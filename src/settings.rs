@@ -1,7 +1,8 @@
 //! Settings of the control service and the facade. A value is taken from the flag, or else the `PORTICO_…` variable, or else the
 //! YAML file of `--config`, or else the default.
 //!
-//! All settings are checked before the process listens on a port. Settings that the role does not use are checked, too, but have no effect.
+//! All settings are checked before the process listens on a port. Settings that the role does not use are also checked, but
+//! have no effect.
 
 mod admission;
 mod audit;
@@ -154,7 +155,7 @@ pub(crate) fn parse(
 /// the earlier value.
 ///
 /// # Errors
-/// Returns [`Unread`] if a setting is invalid, or if the command line asks for help or the version.
+/// Returns [`ReadError`] if a setting is invalid, or if the command line asks for help or the version.
 pub(crate) fn parse_as(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Settings, Unread> {
     let command = with_defaults(command(), defaults).args_override_self(true).disable_help_flag(false);
     read(command.disable_version_flag(false), Role::AllInOne, argv, Vec::new())
@@ -251,7 +252,8 @@ impl Settings {
         self.serving.cert_dir.clone().unwrap_or_else(|| self.process.data_dir.join("certs"))
     }
 
-    /// Returns true if Portico generates the front-proxy certificate that it presents to backends, and publishes the certificate's CA.
+    /// Returns true if Portico generates the front-proxy certificate that it presents to backends, and publishes
+    /// the certificate's CA.
     pub(crate) fn own_front_proxy(&self) -> bool {
         let is_wanted = self.proxying.own_front_proxy.unwrap_or(self.store.etcd.etcd_servers.is_empty());
         is_wanted && !self.names_front_proxy()

@@ -1,5 +1,5 @@
-//! Location of stored data: a data folder, a PostgreSQL database, an etcd, or a running control service. All data commands select the
-//! location with the same flags.
+//! Location of stored data: a data folder, a PostgreSQL database, an etcd, or a running control service. All data commands select
+//! the location with the same flags.
 
 mod flags;
 
@@ -98,8 +98,8 @@ impl Location {
         Ok(etcd.map_or(Place::Folder(&flags.data_dir), Place::Etcd))
     }
 
-    /// Returns the location like [`Self::place`], except that `--kubeconfig` may also name the control service that serves a data folder.
-    /// Accepts the flags in `also_used`, which the caller needs for other purposes.
+    /// Returns the location like [`Self::location`], except that `--kubeconfig` may also name the control service that serves a
+    /// data folder. Accepts the flags in `also_used`, which the caller needs for other purposes.
     pub(super) fn place_of_data(&self, also_used: &[&str]) -> Result<Place<'_>, Failure> {
         let named: Vec<_> = self.given.names().filter(|flag| *flag != KUBECONFIG).collect();
         let place = match named.is_empty() && self.flags.kubeconfig.is_some() {

@@ -13,8 +13,9 @@ use super::signals::Signals;
 use super::unapplied::Unapplied;
 use crate::settings::Settings;
 
-/// Runs until a stop signal, the end of the program, or the failure of an essential part. Waits for `ready`, which starts the program of
-/// `portico run -- CMD`, and then reports readiness. Reloads files on SIGHUP. While the program runs, stop signals are forwarded to it.
+/// Runs until a stop signal, the end of the program, or the failure of an essential part. Waits for `ready`, which starts the
+/// program of `portico run -- CMD`, and then reports readiness. Reloads files on SIGHUP. While the program runs, stop signals are
+/// forwarded to it.
 pub(super) async fn run_until_end(
     signals: &mut Signals,
     ready: impl Future<Output = Result<Option<Companion>, Failure>>,

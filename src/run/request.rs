@@ -12,9 +12,9 @@ pub(super) enum Request {
 /// Signal that requests a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// SIGTERM.
+    /// SIGTERM, which stops the process cleanly.
     Terminate,
-    /// SIGINT.
+    /// SIGINT, usually Ctrl-C in a terminal.
     Interrupt,
 }
 

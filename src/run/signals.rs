@@ -1,5 +1,5 @@
-//! SIGTERM, SIGINT and, with `--exit-with-stdin`, the end of standard input stop the process; SIGHUP reloads certificates, token files and
-//! the audit policy.
+//! SIGTERM, SIGINT and, with `--exit-with-stdin`, the end of standard input stop the process; SIGHUP reloads certificates, token
+//! files and the audit policy.
 
 #[cfg(unix)]
 mod unix;

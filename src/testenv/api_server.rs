@@ -1,7 +1,7 @@
 //! Program `kube-apiserver` of `portico testenv`: runs Portico with defaults for tests.
 //!
-//! `--etcd-servers` names the program `etcd` of `portico testenv`, which reports the folder for the state, or a real etcd, which stores
-//! the state itself. A second server with the same folder is a facade of the first.
+//! `--etcd-servers` names the program `etcd` of `portico testenv`, which reports the folder for the state, or a real etcd, which
+//! stores the state itself. A second server with the same folder is a facade of the first.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -84,8 +84,8 @@ fn serve(mut settings: Settings, started: Instant) -> Result<u8, Failure> {
     run::run(role, settings, started)
 }
 
-/// Selects the folder for the state below `location`, one per etcd prefix. If this server is the first in the folder, returns its lock.
-/// Otherwise makes this server a facade of the first, and returns `None`.
+/// Selects the folder for the state below `location`, one per etcd prefix. If this server is the first in the folder, returns its
+/// lock. Otherwise makes this server a facade of the first, and returns `None`.
 fn join(
     location: &StateLocation,
     role: &mut Role,

@@ -6,7 +6,8 @@ use portico_server::controllers::{known, unknown};
 
 use crate::settings::SettingError;
 
-/// Variable with the controllers of kube-controller-manager to run. By default none run, because envtest starts no controllers either.
+/// Variable with the controllers of kube-controller-manager to run. By default none run, because envtest starts
+/// no controllers either.
 const CONTROLLERS: &str = "PORTICO_TESTENV_CONTROLLERS";
 
 /// Suffix of controller names, which may be omitted in the variable.

@@ -62,7 +62,8 @@ fn of_user() -> Result<PathBuf, String> {
     Ok(data.join("portico/testenv"))
 }
 
-/// Returns true if `text` is a version as setup-envtest accepts it: `1.36.3`, `1.36`, `1.36.x`, `~1.36` or `latest`, also with a final `!`.
+/// Returns true if `text` is a version as setup-envtest accepts it: `1.36.3`, `1.36`, `1.36.x`, `~1.36` or `latest`, also with
+/// a final `!`.
 fn is_version(text: &str) -> bool {
     let bare = bare(text);
     let is_part = |part: &str| matches!(part, "x" | "*") || part.bytes().all(|b| b.is_ascii_digit());

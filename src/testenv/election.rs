@@ -1,5 +1,5 @@
-//! Roles of servers that share a folder for state, as several kube-apiservers share an etcd: the first server stores the state, the
-//! other servers are facades of the first.
+//! Roles of servers that share a folder for state, as several kube-apiservers share an etcd: the first server stores the state,
+//! the other servers are facades of the first.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;

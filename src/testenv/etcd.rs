@@ -1,5 +1,5 @@
-//! Program `etcd` of `portico testenv`: answers the health checks of envtest, and reports to the program `kube-apiserver` where to store
-//! its state. This program stores nothing and does not implement etcd's protocol.
+//! Program `etcd` of `portico testenv`: answers the health checks of envtest, and reports to the program `kube-apiserver` where
+//! to store its state. This program stores nothing and does not implement etcd's protocol.
 //!
 //! One thread serves all connections. Signals end the process at once.
 

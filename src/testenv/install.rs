@@ -1,5 +1,5 @@
-//! Creates the programs in the folder of KUBEBUILDER_ASSETS. A new file replaces an existing file atomically, so that several processes
-//! can create the programs at the same time, and while tests run.
+//! Creates the programs in the folder of KUBEBUILDER_ASSETS. A new file replaces an existing file atomically, so that several
+//! processes can create the programs at the same time, and while tests run.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,8 @@ pub(super) enum Link {
     Symbolic,
 }
 
-/// Returns true if all files exist and are links to this program; kubectl may be another program. Copies of this program do not count.
+/// Returns true if all files exist and are links to this program; kubectl may be another program. Copies of this program
+/// do not count.
 pub(super) fn is_current(dir: &Path) -> bool {
     let own = std::env::current_exe().and_then(|own| file_id(&own)).ok();
     Name::ALL.into_iter().all(|(name, file)| {
@@ -51,8 +52,8 @@ pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
     Ok(made.join("\n"))
 }
 
-/// Creates setup-envtest in the folder LOCALBIN of a Makefile: a file whose name ends in the version `portico`, and a symbolic link to
-/// it. The Makefile's `go-install-tool` does not download setup-envtest if these files exist.
+/// Creates setup-envtest in the folder LOCALBIN of a Makefile: a file whose name ends in the version `portico`, and a symbolic
+/// link to it. The Makefile's `go-install-tool` does not download setup-envtest if these files exist.
 ///
 /// # Errors
 /// Returns a message of one line that names the file.

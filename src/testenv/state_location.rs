@@ -1,5 +1,5 @@
-//! Location of state, which the program `kube-apiserver` requests from the program `etcd` over plain HTTP. A real etcd does not serve
-//! the path of the request.
+//! Location of state, which the program `kube-apiserver` requests from the program `etcd` over plain HTTP. A real etcd does not
+//! serve the path of the request.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

@@ -40,8 +40,8 @@ pub(super) fn input() -> io::Result<std::fs::File> {
     io::stdin().as_fd().try_clone_to_owned().map(Into::into)
 }
 
-/// Forwards a signal to a process. SIGINT is not forwarded in the foreground of a terminal, which sends SIGINT to all of its foreground
-/// processes itself: many programs abort on a second SIGINT.
+/// Forwards a signal to a process. SIGINT is not forwarded in the foreground of a terminal, which sends SIGINT to all of its
+/// foreground processes itself: many programs abort on a second SIGINT.
 pub(crate) fn send(process: u32, stop: Stop) -> io::Result<()> {
     if stop == Stop::Interrupt && is_in_foreground() {
         return Ok(());

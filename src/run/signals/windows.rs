@@ -1,4 +1,5 @@
-//! Signals on Windows: Ctrl-C acts as SIGINT, Ctrl-Break as SIGHUP; closing the console and shutting down the system act as SIGTERM.
+//! Signals on Windows: Ctrl-C acts as SIGINT, Ctrl-Break as SIGHUP; closing the console and shutting down the system
+//! act as SIGTERM.
 
 use std::io;
 use std::os::windows::io::AsHandle;
