@@ -1,8 +1,8 @@
-//! The admission webhooks of the recordings: a step says how each of them answers.
+//! The admission webhooks of the recordings, whose responses steps configure.
 //!
-//! `PUT /admission/NAME` with `{"response": ...}` has `POST /admission/NAME` answer a review with that response: its uid is the
-//! question's where it has none, a patch that is a list is encoded. `{"text": ..., "code": ..., "type": ...}` is an answer as it
-//! is. `GET /admission` gives the requests of the reviews that came, `DELETE /admission` forgets them.
+//! `PUT /admission/NAME` with `{"response": ...}` makes `POST /admission/NAME` respond to a review with that response; a missing
+//! uid is that of the review, and a patch given as a list is encoded. `{"text": ..., "code": ..., "type": ...}` sets the complete
+//! response. `GET /admission` returns the requests of received reviews, `DELETE /admission` deletes them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,18 +12,18 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 
-/// How webhooks answer, and what they were asked.
+/// Configured responses of webhooks, and the reviews that they received.
 #[derive(Default)]
 pub struct Webhooks {
     answers: Mutex<BTreeMap<String, Value>>,
     seen: Mutex<Vec<Value>>,
 }
 
-/// Status code, media type, body.
+/// Status code, media type and body of a response.
 pub type Answer = (u16, String, String);
 
 impl Webhooks {
-    /// Answers a request for `/admission`, or for a webhook there.
+    /// Responds to a request for `/admission`, or for a webhook below it.
     pub fn answer(&self, method: &Method, name: Option<&str>, body: &[u8]) -> Answer {
         match (method, name) {
             (&Method::PUT, Some(name)) => {

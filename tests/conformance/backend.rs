@@ -1,8 +1,8 @@
 //! The aggregated API server and conversion webhook of the recordings: group wardle.example.com in two versions.
 //!
-//! Below `/apis/GROUP/VERSION` a path that ends in one of these misbehaves, and any other answers what arrived:
+//! Below `/apis/GROUP/VERSION`, a path that ends in one of these misbehaves, and any other echoes the request:
 //! `answer/CODE`, `text/CODE`, `redirect`, `bytes/N`, `chunks/N`, `slow/SECONDS`, `drop`, `half`, `upgrade`.
-//! `PUT /control {"discovery": 403}` has discovery answer so from then on. Admission webhooks are below `/admission`.
+//! `PUT /control {"discovery": 403}` sets the status of discovery from then on. Admission webhooks are below `/admission`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::admission::Webhooks;
 use crate::documents::{self, GROUP, VERSIONS};
 use crate::fixture::Fixture;
 
-/// Between two lines of `chunks`.
+/// Pause between two lines of `chunks`.
 const BETWEEN_CHUNKS: Duration = Duration::from_millis(50);
 
 /// A running backend. Dropping it stops it.
@@ -37,17 +37,17 @@ pub struct Backend {
     tasks: TaskSet,
 }
 
-/// What is known of a connection.
+/// State of a connection.
 struct Connection {
-    /// How discovery answers.
+    /// Status code of discovery.
     discovery: Arc<AtomicU16>,
     webhooks: Arc<Webhooks>,
-    /// The CN of the client's certificate.
+    /// CN of the client's certificate.
     peer: Option<String>,
     tasks: TaskSet,
 }
 
-/// An answer that never comes, or ends too soon, because the connection is closed.
+/// Error of a response that is missing or ends early because the connection is closed.
 #[derive(Debug)]
 struct Closed;
 
@@ -62,7 +62,7 @@ impl std::error::Error for Closed {}
 type Reply = Response<UnsyncBoxBody<Bytes, Closed>>;
 
 impl Backend {
-    /// Serves with the certificates of the fixture.
+    /// Starts a backend with the certificates of the fixture.
     pub async fn start(fixture: &Fixture) -> Self {
         let proxies = fixture.authority("front-proxy-ca");
         let acceptor = fixture.pair("backend").acceptor(Clients::AnyKnown(&proxies));
@@ -107,7 +107,7 @@ async fn serve(
         async move { connection.answer(request).await }
     });
     let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // That clients go away is part of the recordings.
+    // Disconnecting clients are part of the recordings.
     let _ = server.with_upgrades().await;
 }
 
@@ -213,12 +213,12 @@ impl Connection {
         })
     }
 
-    /// 101, and then every byte back.
+    /// Responds with 101, and then echoes every byte.
     fn echo_bytes(&self, upgrade: hyper::upgrade::OnUpgrade, headers: &HeaderMap) -> Reply {
         self.tasks.spawn_until_cancelled("backend-upgraded", async move {
             let Ok(upgraded) = upgrade.await else { return };
             let (mut read, mut write) = tokio::io::split(TokioIo::new(upgraded));
-            // It ends with the connection, however that ends.
+            // The copy ends with the connection; errors do not matter.
             let _ = tokio::io::copy(&mut read, &mut write).await;
         });
         let mut reply = reply(101, "text/plain", "");
@@ -230,14 +230,14 @@ impl Connection {
     }
 }
 
-/// Promises 100 bytes and sends 10.
+/// Announces 100 bytes and sends 10.
 fn half() -> Reply {
     let pieces = [Ok(Frame::data(Bytes::from_static(b"0123456789"))), Err(Closed)];
     let body = StreamBody::new(stream::iter(pieces)).boxed_unsync();
     Response::builder().header("content-length", "100").body(body).unwrap()
 }
 
-/// Lines of JSON, one after the other.
+/// Lines of JSON, with a pause after each.
 fn chunks(count: usize) -> Reply {
     let lines = stream::iter(0..count).then(|n| async move {
         if n > 0 {

@@ -1,8 +1,8 @@
-//! The campaign: random requests to this server and to a real kube-apiserver, whose answers must be the same.
+//! The campaign: random requests to this server and to a real kube-apiserver, whose responses must be equal.
 //!
-//! Requests are made of recorded objects: changed at random places, by rules of thumb (nothing, too much, the wrong type, the
-//! edge of a number), by values that the same field has elsewhere, and by fields that the kind's schema has and the object has
-//! not. What differs is made as small as it can be, and kept as steps that a recording can hold. CONTRIBUTING.md says how to
+//! Requests contain recorded objects with random changes: typical errors (empty, too long, wrong type, limits
+//! of numbers), values of the same field in other objects, and fields that the kind's schema has and the object does
+//! not. Differences are reduced to few steps, which can be added to a recording. CONTRIBUTING.md describes how to
 //! run it.
 
 mod audit;
@@ -38,20 +38,20 @@ use reference::Reference;
 use schemas::Schemas;
 use side::Side;
 
-/// How many differences of one kind are made small and kept.
+/// Maximum number of similar differences that are reduced and saved.
 const KEPT_ALIKE: usize = 1;
-/// Every so manieth case is looked up in the audit logs, too.
+/// Number of cases for each one whose audit events are compared as well.
 const RECORDED: usize = 8;
-/// After so many cases the progress is reported.
+/// Number of cases between two progress reports.
 const SAID: usize = 250;
 
-/// The settings of a campaign, from its environment.
+/// Settings of a campaign, from its environment.
 struct Settings {
     requests: usize,
     seed: u64,
-    /// Whether the documents and the tables of all recorded objects are read first.
+    /// True if documents and the tables of all recorded objects are compared first.
     sweeps: bool,
-    /// Where what differs is written, as lines of a recording.
+    /// File for the differences, as lines of a recording.
     out: Option<PathBuf>,
 }
 
@@ -70,31 +70,31 @@ impl Settings {
     }
 }
 
-/// Both servers, and how much was asked of them.
+/// Both servers, and counts of the requests.
 struct Campaign<'a> {
     ours: Side<'a>,
     theirs: Side<'a>,
-    /// Their audit logs.
+    /// Audit logs of both servers.
     trails: (Trail, Trail),
     requests: usize,
-    /// Differences that are alike, and how many there are.
+    /// Number of similar differences, by their description.
     alike: BTreeMap<String, usize>,
 }
 
-/// The first step that is answered differently.
+/// The first step with different responses.
 struct Difference {
     at: usize,
     text: String,
 }
 
 impl Campaign<'_> {
-    /// Asks both.
+    /// Sends a step to both servers.
     async fn ask(&mut self, step: &Step, name: &str) -> (Value, Value) {
         self.requests += 1;
         tokio::join!(self.ours.answer(step, name), self.theirs.answer(step, name))
     }
 
-    /// Plays a case under a name of its own, and compares.
+    /// Plays a case under a unique name, and compares the responses.
     async fn compare(&mut self, case: &Case, name: &str) -> Option<Difference> {
         self.compare_steps(&case.steps(name), name).await
     }
@@ -110,14 +110,14 @@ impl Campaign<'_> {
         difference
     }
 
-    /// Plays a case that is recorded by both, and compares the records, too.
+    /// Plays a case that both servers audit, and also compares the audit events.
     async fn compare_recorded(&mut self, case: &Case, name: &str) -> Option<Difference> {
         let mut steps = case.steps(name);
         let identifiers = audit::identified(&mut steps, name);
         let found = self.compare_steps(&steps, name).await;
         let (ours, theirs) = &mut self.trails;
         let recorded = audit::difference(ours, theirs, &identifiers, name);
-        // Who answers otherwise records something else.
+        // Different responses cause different events.
         if found.is_none()
             && let Some(text) = recorded
             && self.is_new(format!("audit {}", audit_likeness(case, &text)))
@@ -127,14 +127,14 @@ impl Campaign<'_> {
         found
     }
 
-    /// Whether a difference is unlike all before it, or there are few like it.
+    /// Returns true if there were few similar differences before.
     fn is_new(&mut self, likeness: String) -> bool {
         let count = self.alike.entry(likeness).or_default();
         *count += 1;
         *count <= KEPT_ALIKE
     }
 
-    /// Compares what both say of themselves.
+    /// Compares the documents that both servers serve.
     async fn read_documents(&mut self) {
         for step in documents::steps(&mut self.theirs).await {
             let (ours, theirs) = self.ask(&step, "").await;
@@ -148,7 +148,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// A case that is answered differently: made small, shown and kept, unless there are others like it.
+    /// Reduces, reports and saves a case with a difference, unless there are similar ones.
     async fn keep(&mut self, case: Case, found: Difference, name: &str, seed: u64, out: Option<&PathBuf>) {
         if !self.is_new(likeness(&case, &found)) {
             return;
@@ -161,7 +161,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// Leaves away what the difference does not need.
+    /// Removes the parts of a case that the difference does not need.
     async fn shrink(&mut self, mut case: Case, mut found: Difference, name: &str) -> (Case, Difference) {
         let mut tries = 0;
         'smaller: loop {
@@ -176,7 +176,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// The steps up to the one that differs, with what kube-apiserver answers.
+    /// Returns the steps up to the one that differs, with the responses of kube-apiserver.
     async fn record(&mut self, case: &Case, at: usize, name: &str) -> Vec<Step> {
         let mut steps = case.steps(name);
         for step in &mut steps {
@@ -187,8 +187,8 @@ impl Campaign<'_> {
     }
 }
 
-/// What differences that are alike share: the sentences of both messages without what they quote; without messages the kind,
-/// the request and the first line.
+/// Returns a description that similar differences share: the sentences of both messages without quoted text; without messages the
+/// kind, the request and the first line.
 fn likeness(case: &Case, difference: &Difference) -> String {
     let message = |sign: &str| {
         let lines = difference.text.lines().map(str::trim_start);
@@ -206,7 +206,7 @@ fn likeness(case: &Case, difference: &Difference) -> String {
     format!("{} {} {line}", case.about(), difference.at)
 }
 
-/// What differences of audit events share: the kind and the first line that differs.
+/// Returns a description that similar differences of audit events share: the kind and the first line that differs.
 fn audit_likeness(case: &Case, text: &str) -> String {
     let mut line =
         text.lines().find(|line| line.trim_start().starts_with(['+', '-'])).unwrap_or_default().to_owned();
@@ -216,7 +216,7 @@ fn audit_likeness(case: &Case, text: &str) -> String {
     format!("{} {line}", case.way())
 }
 
-/// A message without what stands in quotes, in brackets, and without names of fields.
+/// Returns a message without text in quotes and brackets, and without names of fields.
 fn sentence(message: &str) -> String {
     let mut quoted = false;
     let plain = message
@@ -308,12 +308,12 @@ fn report(case: &Case, found: &Difference, seed: u64) {
     ));
 }
 
-/// Says something while the campaign goes on.
+/// Prints progress.
 fn note(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
-/// Adds steps to a file as a recording has them.
+/// Appends steps to a file in the format of a recording.
 fn keep(out: &PathBuf, steps: &[Step]) {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(out).unwrap();
     for step in steps {

@@ -1,4 +1,4 @@
-//! Steps whose answer intentionally differs from the recorded one, with the reason.
+//! Steps whose response intentionally differs from the recorded one, with the reason.
 
 /// Topic, step, reason.
 pub const KNOWN: &[(&str, &str, &str)] = &[
@@ -85,7 +85,7 @@ const LIMIT: &str = "the common budget is used up, so the expression that names 
 const VERSION: &str =
     "an object is changed in the version that the policy names, which upstream cannot convert back";
 
-/// Steps of a topic that differ.
+/// Returns the steps of a topic that differ.
 pub fn of(topic: &str) -> Vec<&'static str> {
     KNOWN.iter().filter(|(known, _, _)| *known == topic).map(|(_, step, _)| *step).collect()
 }

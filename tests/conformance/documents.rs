@@ -1,26 +1,26 @@
-//! What the backend of the recordings answers: discovery, OpenAPI, conversions, echoes.
+//! Responses of the recordings' backend: discovery, OpenAPI, conversions, echoes.
 
 use std::collections::BTreeMap;
 
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 
-/// The group that it serves.
+/// Group that it serves.
 pub const GROUP: &str = "wardle.example.com";
 
-/// Its versions, the preferred one first.
+/// Versions of the group, the preferred one first.
 pub const VERSIONS: [&str; 2] = ["v1alpha1", "v1beta1"];
 
-/// The media type of aggregated discovery.
+/// Media type of aggregated discovery.
 pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// Headers that an echo shows as they are.
+/// Headers that an echo contains unchanged.
 const SHOWN: [&str; 6] =
     ["accept", "content-type", "x-forwarded-proto", "x-forwarded-uri", "connection", "upgrade"];
 
-/// Headers of which an echo only says that they are there.
+/// Headers of which an echo only contains the presence.
 const NOTED: [&str; 5] = ["audit-id", "authorization", "traceparent", "x-forwarded-for", "x-forwarded-host"];
 
 /// The APIResourceList of a version.
@@ -119,7 +119,7 @@ pub fn failure(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "from the backend", "code": code})
 }
 
-/// The answer to a ConversionReview: between versions, `spec.size` ("3") and `spec.replicas` (3) stand for each other.
+/// Returns the response to a ConversionReview, which converts between `spec.size` ("3") and `spec.replicas` (3).
 /// `convert-fail` refuses, `convert-lose` changes a name.
 pub fn converted(how: &str, review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).unwrap();
@@ -154,7 +154,7 @@ pub fn converted(how: &str, review: &[u8]) -> Value {
     json!({"kind": "ConversionReview", "apiVersion": review["apiVersion"], "response": response})
 }
 
-/// What arrived.
+/// Returns a description of the request.
 pub fn echo(head: &Parts, body: &[u8], peer: Option<&str>) -> Value {
     let all = |name: &str| -> Vec<String> {
         head.headers

@@ -1,4 +1,4 @@
-//! What a server is started with: users by token, certificates, keys, and the flags that name them.
+//! Files with which a server is started: users with tokens, certificates, keys, and the flags with their paths.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
     bob-token,bob,uid-bob,\"dev,ops\"\n\
     carol-token,carol,uid-carol\n";
 
-/// The files of a fixture, in a folder.
+/// Files of a fixture, in a folder.
 pub struct Fixture {
     folder: PathBuf,
 }
 
 impl Fixture {
-    /// The files in this folder, made when it has none.
+    /// Returns the fixture in this folder; creates the files if there are none.
     pub fn at(folder: &Path) -> Self {
         let fixture = Self { folder: folder.to_owned() };
         if !folder.join("tokens.csv").exists() {
@@ -51,18 +51,18 @@ impl Fixture {
         write("tokens.csv", TOKENS);
     }
 
-    /// The flags, for kube-apiserver as for `portico`.
+    /// Returns the flags, for kube-apiserver and for `portico`.
     pub fn flags(&self) -> Vec<String> {
         let file = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
         let mut flags = vec!["--allow-privileged".to_owned()];
         for (flag, value) in [
             ("authorization-mode", "RBAC".to_owned()),
-            // Concerns kubelets alone.
+            // Applies only to kubelets.
             ("enable-admission-plugins", "NodeRestriction".to_owned()),
             ("token-auth-file", file("tokens.csv")),
             ("client-ca-file", file("client-ca.crt")),
             ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
-            // kube-apiserver reads no public key out of a PKCS #8 private one.
+            // kube-apiserver cannot read the public key of a PKCS #8 private key.
             ("service-account-key-file", file("service-account.crt")),
             ("service-account-signing-key-file", file("service-account.key")),
             ("service-cluster-ip-range", "10.0.0.0/16".to_owned()),
@@ -83,17 +83,17 @@ impl Fixture {
         std::fs::read_to_string(self.folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// A certificate with its key.
+    /// Returns a certificate with its key.
     pub fn pair(&self, name: &str) -> Pair {
         Pair { cert: self.text(&format!("{name}.crt")), key: self.text(&format!("{name}.key")) }
     }
 
-    /// A certificate authority, PEM.
+    /// Returns a certificate authority as PEM.
     pub fn authority(&self, name: &str) -> String {
         self.text(&format!("{name}.crt"))
     }
 
-    /// The authorities as answers hold them, with the words for them.
+    /// Returns the authorities in the form of responses, with their placeholders.
     pub fn names(&self) -> Vec<(String, String)> {
         ["client-ca", "front-proxy-ca", "backend-ca"]
             .map(|name| (self.authority(name), format!("<{name}>")))
@@ -101,7 +101,7 @@ impl Fixture {
             .collect()
     }
 
-    /// The tokens of the users.
+    /// Returns the tokens of the users.
     pub fn tokens() -> BTreeMap<&'static str, &'static str> {
         let row = |line: &'static str| {
             let mut cells = line.split(',');

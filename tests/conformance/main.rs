@@ -1,8 +1,8 @@
-//! Exactness: requests of about forty topics, each with what a real kube-apiserver 1.36.3 answered, played against a fresh
+//! Conformance: requests of about forty topics with the responses of a real kube-apiserver 1.36.3, replayed against a new
 //! server and compared.
 //!
-//! The answers were recorded off a bare kube-apiserver with etcd and RBAC, without controllers beside it. CONTRIBUTING.md
-//! says how to record more. Steps that differ for a reason stand in `differences.rs`, by name.
+//! The responses were recorded from a kube-apiserver with etcd and RBAC, without controllers. CONTRIBUTING.md
+//! describes how to record more. Steps that differ intentionally are listed in `differences.rs`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admission;
@@ -26,14 +26,14 @@ use portico_tests::process::a_while;
 use step::Recording;
 use tokio::sync::Semaphore;
 
-/// How many servers run at the same time: most of a topic is waiting, but some of its steps have deadlines.
+/// Number of servers that run at the same time: topics mostly wait, but some of their steps have deadlines.
 static SERVERS: Semaphore = Semaphore::const_new(4);
 
-/// kube-apiserver's informers see what is written here a moment later.
+/// Paths of objects that kube-apiserver's informers see with a delay.
 const CONFIGURED_LATER: &str = "/admissionregistration.k8s.io/";
 const UNTIL_CONFIGURED: Duration = Duration::from_millis(400);
 
-/// A server to record instead: its address, its CA, and the folder of the fixture that it was started with.
+/// Server to record: its address, its CA, and the folder of the fixture that it was started with.
 struct Reference {
     address: std::net::SocketAddr,
     ca: Vec<u8>,
@@ -51,7 +51,7 @@ impl Reference {
     }
 }
 
-/// Plays a topic, or records it.
+/// Replays a topic, or records it.
 async fn topic(name: &str) {
     let recording = Recording::read(name);
     match Reference::asked_for() {
@@ -109,7 +109,7 @@ async fn play(name: &str, recording: &Recording) {
     );
 }
 
-/// Makes a test of each topic.
+/// Creates a test of each topic.
 macro_rules! topics {
     ($($test:ident: $name:literal;)*) => {
         const TOPICS: &[&str] = &[$($name),*];

@@ -1,4 +1,4 @@
-//! Replaces by a word what differs between two right servers: uids, times, revisions, ports, keys of the fixture.
+//! Replaces values that differ between two correct servers by placeholders: uids, times, revisions, ports, keys of the fixture.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new("^([0-9]+[smhdy])+$|^<unknown>$").unwrap());
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"127\.0\.0\.1:[0-9]+|localhost:[0-9]+").unwrap());
-/// A revision in an object that a message shows.
+/// A revision in an object inside a message.
 static REVISION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(resourceVersion\\*":\\*")[0-9]+"#).unwrap());
 static FINGERPRINT: LazyLock<Regex> = LazyLock::new(|| Regex::new("X509SHA256=[0-9a-f]{64}").unwrap());
@@ -27,7 +27,7 @@ static FINGERPRINT: LazyLock<Regex> = LazyLock::new(|| Regex::new("X509SHA256=[0
 /// Number of digits of a recorded digest.
 const DIGITS: usize = 8;
 
-/// The word for a field whose text differs each time.
+/// Returns the placeholder of a field whose text varies.
 fn word(field: &str) -> Option<&'static str> {
     Some(match field {
         "uid" => "<uid>",
@@ -39,7 +39,7 @@ fn word(field: &str) -> Option<&'static str> {
     })
 }
 
-/// The body as it is compared. `names` are texts of the fixture with the words for them.
+/// Returns the comparable body. `names` are texts of the fixture with their placeholders.
 pub fn body(mut body: Value, step: &Step, names: &[(String, String)]) -> Value {
     replace(&mut body, "", names);
     order_causes(&mut body);
@@ -50,7 +50,7 @@ pub fn body(mut body: Value, step: &Step, names: &[(String, String)]) -> Value {
     body
 }
 
-/// A header as it is compared.
+/// Returns the comparable header.
 pub fn header(value: Option<&str>) -> Value {
     value.map_or(Value::Null, |value| {
         let mut value = Value::from(value);
@@ -64,7 +64,7 @@ fn replace(value: &mut Value, field: &str, names: &[(String, String)]) {
     match value {
         Value::Object(fields) => {
             if fields.get("kty").is_some_and(|kty| kty == "EC") {
-                // Who reads the fixture's key finds other numbers each time.
+                // The numbers of the fixture's key vary.
                 ["kid", "x", "y"]
                     .into_iter()
                     .for_each(|field| drop(fields.insert(field.into(), "<key>".into())));
@@ -73,7 +73,7 @@ fn replace(value: &mut Value, field: &str, names: &[(String, String)]) {
         }
         Value::Array(items) => {
             for item in items {
-                // What a column is called and holds counts, not the sentence that explains it.
+                // Name and content of a column are compared, but not its description.
                 if field == "columnDefinitions" && item.get("description").is_some() {
                     item["description"] = "<words>".into();
                 }
@@ -99,7 +99,7 @@ fn replaced(text: &str, field: &str, names: &[(String, String)]) -> String {
     if field == "cells" && AGE.is_match(&text) { "<age>".to_owned() } else { text }
 }
 
-/// Puts a Status's causes, and the list of them in its message, in a fixed order.
+/// Sorts a Status's causes, and the list of them in its message.
 fn order_causes(body: &mut Value) {
     if body["kind"] != "Status" {
         return;
@@ -143,7 +143,7 @@ fn shape(mut body: Value, step: &Step) -> Value {
     step.only.iter().map(|path| (path.clone(), values(path))).collect::<Map<_, _>>().into()
 }
 
-/// Replaces what a path names by the beginning of its digest, which no order of fields changes.
+/// Replaces the values of a path by the first digits of their digest, independent of the order of fields.
 fn digest(body: &mut Value, path: &str) {
     for place in paths::places(body, path) {
         if let Some(part) = paths::get_mut(body, &place) {
@@ -152,7 +152,7 @@ fn digest(body: &mut Value, path: &str) {
     }
 }
 
-/// JSON with its fields in order.
+/// Returns JSON with its fields sorted.
 fn sorted(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();
@@ -174,7 +174,7 @@ fn hide_addresses(value: &mut Value) {
     }
 }
 
-/// The lines in which two answers differ, laid out for reading.
+/// Returns the lines in which two responses differ, formatted for reading.
 pub fn difference(want: &Value, got: &Value) -> String {
     let lines = |value: &Value| {
         let mut value = value.clone();
@@ -194,7 +194,7 @@ pub fn difference(want: &Value, got: &Value) -> String {
     }
 }
 
-/// Whether a step's answer is compared.
+/// Returns true if a step's response is compared.
 pub fn counts(step: &Step) -> bool {
     step.compare != Compare::None
 }

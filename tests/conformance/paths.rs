@@ -1,4 +1,4 @@
-//! Dotted paths into JSON: what they name, and taking it away.
+//! Dotted paths into JSON: lookup and removal of values.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub enum Key {
     Item(usize),
 }
 
-/// Every place that a path names, in the order of the document.
+/// Returns every position that a path matches, in the order of the document.
 pub fn places(value: &Value, path: &str) -> Vec<Vec<Key>> {
     let mut found: Vec<Vec<Key>> = vec![Vec::new()];
     for part in parts(path) {
@@ -22,12 +22,12 @@ pub fn places(value: &Value, path: &str) -> Vec<Vec<Key>> {
     found
 }
 
-/// What stands at the first place that a path names.
+/// Returns the value at the first position that a path matches.
 pub fn pick<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     get(value, places(value, path).first()?)
 }
 
-/// What stands at a place.
+/// Returns the value at a position.
 pub fn get<'a>(value: &'a Value, place: &[Key]) -> Option<&'a Value> {
     place.iter().try_fold(value, |here, key| match key {
         Key::Field(name) => here.get(name),
@@ -35,7 +35,7 @@ pub fn get<'a>(value: &'a Value, place: &[Key]) -> Option<&'a Value> {
     })
 }
 
-/// What stands at a place, to be changed.
+/// Returns the value at a position, for changes.
 pub fn get_mut<'a>(value: &'a mut Value, place: &[Key]) -> Option<&'a mut Value> {
     place.iter().try_fold(value, |here, key| match key {
         Key::Field(name) => here.get_mut(name),
@@ -43,9 +43,9 @@ pub fn get_mut<'a>(value: &'a mut Value, place: &[Key]) -> Option<&'a mut Value>
     })
 }
 
-/// Takes everything away that a path names.
+/// Removes all values that a path matches.
 pub fn remove(value: &mut Value, path: &str) {
-    // From the end, so that the indexes of what is left stay right.
+    // From the end, so that the indexes of the remaining items stay valid.
     for place in places(value, path).into_iter().rev() {
         let Some((last, parent)) = place.split_last() else { continue };
         match (get_mut(value, parent), last) {
@@ -76,7 +76,7 @@ fn named(here: &Value, part: &str) -> Vec<Key> {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a text unchanged, any other value as JSON.
 pub fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

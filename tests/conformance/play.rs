@@ -1,4 +1,4 @@
-//! Plays steps against a server: sends, waits for what a step waits for, keeps what later steps need.
+//! Replays steps against a server: sends requests, waits for conditions, and stores variables for later steps.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,13 +19,13 @@ use crate::fixture::Fixture;
 use crate::step::{Compare, Step, Stream, Upgrade, default_seconds};
 use crate::{normalise, paths};
 
-/// How often a request is repeated until its answer is what the step waits for.
+/// Interval at which a request is repeated until its response satisfies the step.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// The name of the client: managed fields carry it.
+/// User agent of the client, which managed fields contain.
 const AGENT: &str = "replay/1";
 
-/// Where steps are played.
+/// A player of steps against one server.
 pub struct Player<'a> {
     fixture: &'a Fixture,
     address: SocketAddr,
@@ -35,7 +35,7 @@ pub struct Player<'a> {
     names: Vec<(String, String)>,
 }
 
-/// What came back.
+/// A response.
 struct Reply {
     status: StatusCode,
     headers: HeaderMap,
@@ -46,7 +46,7 @@ fn header(value: Option<&HeaderValue>) -> Value {
     normalise::header(value.and_then(|value| value.to_str().ok()))
 }
 
-/// Adds the headers that count to an answer.
+/// Adds the compared headers to a response.
 pub fn show(answer: &mut Value, step: &Step, headers: &HeaderMap) {
     for name in &step.show {
         answer["headers"][name] = match name.strip_suffix("[]") {
@@ -57,7 +57,7 @@ pub fn show(answer: &mut Value, step: &Step, headers: &HeaderMap) {
 }
 
 impl<'a> Player<'a> {
-    /// Against the server at this address with this CA (PEM).
+    /// Creates a player for the server at this address with this CA (PEM).
     pub async fn new(fixture: &'a Fixture, address: SocketAddr, ca: &[u8], with_backend: bool) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let mut variables = BTreeMap::from([("run".to_owned(), (now % 100_000).to_string().into())]);
@@ -71,11 +71,11 @@ impl<'a> Player<'a> {
         Self { fixture, address, ca: ca.to_vec(), backend, variables, names: fixture.names() }
     }
 
-    /// The answer to a step, as it is compared and recorded.
+    /// Plays a step; returns the response in the form that is compared and recorded.
     pub async fn play(&mut self, step: &Step) -> Value {
         let reply = match self.until_done(step).await {
             Ok(reply) => reply,
-            // A connection that breaks is an answer, too; how is each library's own.
+            // A broken connection is a result as well; its error text depends on the library.
             Err(_) => return json!({"error": "the connection broke"}),
         };
         self.keep(step, &reply.headers, &reply.body);
@@ -87,7 +87,7 @@ impl<'a> Player<'a> {
         answer
     }
 
-    /// Keeps what later steps need of an answer.
+    /// Stores the variables that later steps need from a response.
     pub fn keep(&mut self, step: &Step, headers: &HeaderMap, body: &Value) {
         for (variable, path) in &step.save {
             let value = match path.strip_prefix("header:") {
@@ -98,7 +98,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Repeats a step until what it waits for holds; gives the last answer when that takes too long.
+    /// Repeats a step until its condition holds; returns the last response after a timeout.
     async fn until_done(&self, step: &Step) -> Result<Reply, Broken> {
         let seconds = step.until.as_ref().map_or_else(default_seconds, |until| until.seconds);
         let deadline = Instant::now() + Duration::from_secs(seconds);
@@ -180,7 +180,7 @@ impl<'a> Player<'a> {
                 fields.push((name.to_owned(), value.to_owned()));
             }
         }
-        // What a step says replaces what stands there, exactly once: it may name a field twice, in another spelling.
+        // Headers of a step replace default headers; a step may name a header twice, in different spellings.
         fields.retain(|(name, _)| !step.headers.keys().any(|own| own.eq_ignore_ascii_case(name)));
         fields.extend(
             step.headers.iter().map(|(name, value)| (name.clone(), self.filled(&paths::text(value)))),
@@ -194,7 +194,7 @@ impl<'a> Player<'a> {
         Ok(request.body(Full::from(body.unwrap_or_default()))?)
     }
 
-    /// The text with its variables replaced; `${fill:N}` is a text of so many letters.
+    /// Returns the text with its variables replaced; `${fill:N}` is a text of N letters.
     fn filled(&self, text: &str) -> String {
         let mut pieces = text.split("${");
         let mut filled = pieces.next().unwrap_or_default().to_owned();
@@ -214,7 +214,7 @@ impl<'a> Player<'a> {
         filled
     }
 
-    /// The same in all texts of a value; a text that is a variable alone becomes its value.
+    /// Replaces the variables in all texts of a value; a text that is a single variable becomes its value.
     fn filled_in(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => {
@@ -243,7 +243,7 @@ fn gunzip(body: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Reads lines until there are enough of them or the time is over.
+/// Reads lines until there are enough of them or the time has passed.
 async fn streamed(client: &Http, request: Request<Full<Bytes>>, stream: &Stream) -> Result<Reply, Broken> {
     let (parts, mut body) = tokio::time::timeout(PATIENCE, client.send(request)).await??.into_parts();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(stream.seconds);
@@ -264,7 +264,7 @@ async fn streamed(client: &Http, request: Request<Full<Bytes>>, stream: &Stream)
     Ok(Reply { status: parts.status, headers: parts.headers, body: Value::Array(events) })
 }
 
-/// Sends a text over the upgraded connection and reads as much back.
+/// Sends a text over the upgraded connection and reads the same length back.
 async fn upgraded(client: &Http, request: Request<Full<Bytes>>, upgrade: &Upgrade) -> Result<Reply, Broken> {
     let mut response = client.send(request).await?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {

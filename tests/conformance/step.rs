@@ -1,7 +1,8 @@
-//! A recording: a topic's requests, in order, each with what a real kube-apiserver answered.
+//! A recording: the requests of a topic in order, each with the response of a real kube-apiserver.
 //!
-//! One JSON value a line: what the topic is about, then the steps. Paths into bodies are dotted; a part of one is the name of a
-//! field (a dot in it is escaped by `\`), the index of an item, `[key=value]` for the items with that value, or `*` for all.
+//! One JSON value per line: the description of the topic, then the steps. Paths into bodies are dotted; a part of a path is the
+//! name of a field (a dot in it is escaped by `\`), the index of an item, `[key=value]` for the items with
+//! that value, or `*` for all.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,31 +11,31 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A topic's steps.
+/// Steps of a topic.
 pub struct Recording {
     pub about: String,
     pub steps: Vec<Step>,
 }
 
-/// One request, and what of its answer counts.
+/// A request, and the compared parts of its response.
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Step {
-    /// What the step shows; unique in its topic.
+    /// Name of the step, which describes its purpose; unique in its topic.
     pub name: String,
     pub method: String,
-    /// Path and query. `${var}` is replaced here and in all that follows.
+    /// Path and query. `${var}` is replaced here and in all following fields.
     pub target: String,
     /// A user of the token file, `anonymous`, or any other text as a token.
     #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The client certificate that is presented; then there is no token unless `as` says one.
+    /// Client certificate to present; without `as`, no token is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cert: Option<String>,
     /// `backend`: the request goes to the backend of the fixture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// Asks for an upgrade, sends a text and reads it back.
+    /// Requests an upgrade, sends a text and reads it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,59 +44,59 @@ pub struct Step {
     pub content_type: Option<String>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub headers: Map<String, Value>,
-    /// Sent as JSON.
+    /// Body sent as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// Sent as it is.
+    /// Body sent unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// Bytes to send, as base64.
+    /// Body as base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<String>,
     /// Variables for later steps: paths into the body, or `header:Name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub save: BTreeMap<String, String>,
-    /// The request is repeated until this holds.
+    /// Condition until which the request is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
-    /// The request is repeated until its status is one of these.
+    /// Status codes until one of which the request is repeated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub status_in: Vec<u16>,
-    /// The answer is read as lines of JSON.
+    /// The response is read as lines of JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// Parts of the body that do not count.
+    /// Parts of the body that are not compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// The parts of the body that count.
+    /// Parts of the body that are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
     /// Parts of the body of which a digest is compared: documents are too large to record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub digest: Vec<String>,
-    /// Lists whose order does not count, each with the field that it is sorted by.
+    /// Lists whose order is not compared, each with the field that it is sorted by.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub sort: Map<String, Value>,
-    /// Headers that count: their first value, or all values where the name ends in `[]`.
+    /// Headers that are compared: their first value, or all values if the name ends in `[]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<String>,
     #[serde(skip_serializing_if = "Compare::is_body")]
     pub compare: Compare,
-    /// The recorded answer.
+    /// Recorded response.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub answer: Value,
 }
 
-/// What of the answer is compared, beside the headers of `show`.
+/// Compared part of the response, in addition to the headers of `show`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compare {
     /// Status and body.
     #[default]
     Body,
-    /// The status.
+    /// Only the status.
     Status,
-    /// Nothing: the step prepares others.
+    /// No part: the step only prepares later ones.
     None,
 }
 
@@ -106,14 +107,14 @@ impl Compare {
     }
 }
 
-/// What is asked for by an upgrade.
+/// Upgrade that a step requests.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct Upgrade {
     pub protocol: String,
     pub send: String,
 }
 
-/// When a step is done.
+/// Condition that ends the repetition of a step.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct Until {
     pub path: String,
@@ -122,12 +123,12 @@ pub struct Until {
     pub seconds: u64,
 }
 
-/// How long a request is repeated by default.
+/// Returns the default time limit of repetitions in seconds.
 pub fn default_seconds() -> u64 {
     15
 }
 
-/// How much of a stream is read.
+/// Amount of a stream to read.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct Stream {
     #[serde(default = "one")]
@@ -149,13 +150,13 @@ struct Head {
     about: String,
 }
 
-/// Where the recordings are.
+/// Returns the folder of the recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/recorded")
 }
 
 impl Recording {
-    /// Reads a topic's file.
+    /// Reads the file of a topic.
     pub fn read(topic: &str) -> Self {
         let path = folder().join(format!("{topic}.jsonl"));
         let text =
@@ -168,7 +169,7 @@ impl Recording {
         Self { about: head.about, steps: lines.map(step).collect() }
     }
 
-    /// Writes a topic's file.
+    /// Writes the file of a topic.
     pub fn write(&self, topic: &str) {
         let head = Head { about: self.about.clone() };
         let mut text = format!("{}\n", serde_json::to_string(&head).unwrap());
@@ -178,7 +179,7 @@ impl Recording {
         std::fs::write(folder().join(format!("{topic}.jsonl")), text).unwrap();
     }
 
-    /// Whether a step uses the fixture's backend.
+    /// Returns true if a step uses the fixture's backend.
     pub fn needs_backend(&self) -> bool {
         let text = |step: &Step| serde_json::to_string(step).unwrap();
         self.steps.iter().any(|step| step.on.is_some() || text(step).contains("${backend_"))

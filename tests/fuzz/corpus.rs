@@ -1,9 +1,9 @@
-//! Inputs to begin with: right ones, and wrong ones that were interesting once.
+//! Initial inputs: correct ones, and wrong ones that were relevant before.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Inputs as bytes. Those that are no text stand behind `hex:` (where other characters than digits count for nothing) or `base64:`.
+/// Decodes inputs. Inputs that are not text have the prefix `hex:` (characters other than digits are ignored) or `base64:`.
 pub fn bytes(inputs: &[&str]) -> Vec<Vec<u8>> {
     inputs.iter().map(|input| decoded(input)).collect()
 }
@@ -187,7 +187,7 @@ pub const PEM: &[&str] = &[
     "text before\n-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
 ];
 
-/// A whole request, its beginning, no request.
+/// A complete request, a truncated one, and data that is no request.
 pub const CERTIFICATE_REQUESTS: &[&str] = &[
     "base64:MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t6BdUks3sGwO1bNNSkbjOraRi4Qac1o6yxHYEftxPsNaJFiws52LLJzly76OawDuozc3ejwoX1//CQE7BoCUwIwYJKoZIhvcNAQkOMRYwFDASBgNVHREECzAJggFhhwQKAAABMAoGCCqGSM49BAMCA0kAMEYCIQCRxWRjl4EAQA0IKZFn9D3FZ/lEu5K/NLGc+8VXztEeqwIhANQ4kTWyXy22pjJ7M+wZ5w1j2imy0su8f4XpW60Dyffq",
     "base64:MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t",
@@ -256,7 +256,7 @@ pub const FIELD_SETS: &[&str] = &[
     r#"{"f:a":{"f:b":{"f:c":{"f:d":{"f:e":{}}}}}}"#,
 ];
 
-/// Parts of signed tokens; nobody has signed these.
+/// Parts of tokens with invalid signatures.
 pub const TOKENS: &[&str] = &[
     "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJpIiwiYXVkIjpbImEiXSwiZXhwIjo5OTk5OTk5OTk5fQ.c2ln",
     "eyJhbGciOiJub25lIn0.eyJpc3MiOiJpIn0.",
@@ -268,7 +268,7 @@ pub const TOKENS: &[&str] = &[
     "abcdef.0123456789abcdef",
 ];
 
-/// Tokens, key sets and claims of issuers.
+/// Headers of external signers, as JSON and encoded.
 pub const EXTERNAL_HEADERS: &[&str] = &[
     r#"{"alg":"ES256","kid":"k","typ":"JWT"}"#,
     r#"{"alg":"none","kid":"","typ":"JWT","crit":["b64"]}"#,
@@ -336,7 +336,7 @@ pub const QUANTITIES: &[&str] = &[
     "Mi",
 ];
 
-/// Frames of `moby/spdystream`, as hexadecimal digits, and others.
+/// Frames of `moby/spdystream` and others, as hexadecimal digits.
 pub const SPDY_FRAMES: &[&str] = &[
     "hex:80030001000000290000000100000000000078f9e3c6a7c262606060 04a7b392a2d4c45c6851c29a0a0a6800000000ffff\
      8003000100000017000000030000000000 00c22e555c9292990700000000ffff",
@@ -356,7 +356,7 @@ pub const OPTIONS: &[&str] = &[
     r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Orphan","preconditions":{"uid":"u","resourceVersion":"7"},"dryRun":["All"]}"#,
 ];
 
-/// The JSON in tokens, and whole ones.
+/// JSON of tokens, and encoded tokens.
 pub const CONTINUE_TOKENS: &[&str] = &[
     r#"{"v":"meta.k8s.io/v1","rv":7,"start":"ns/a\u0000"}"#,
     r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}"#,
@@ -366,7 +366,7 @@ pub const CONTINUE_TOKENS: &[&str] = &[
     "",
 ];
 
-/// The beginnings of connections.
+/// Starts of connections.
 pub const HTTP2_FRAMES: &[&str] = &[
     "base64:UFJJICogSFRUUC8yLjANCg0KU00NCg0KAAAABAAAAAABAAADAQQAAAABYWJjAAAKAAEAAAABeHh4eHh4eHh4eA==",
     "base64:UFJJICogSFRUUC8yLjANCg0KU00NCg0KAAADAQAAAAABYWJjAAACCQQAAAABZGUAAAgGAQAAAAEwMDAwMDAwMAAABAgAAAAAAQAAAQA=",
@@ -374,7 +374,7 @@ pub const HTTP2_FRAMES: &[&str] = &[
     "base64:UFJJICogSFRUUC8yLjANCg0KU00NCg0KAAAGAQUAAAABYWJj",
 ];
 
-/// What clients send: messages, pings, ends; and what they must not send.
+/// Messages, pings and close frames of clients; and invalid frames.
 pub const WEB_SOCKET_FRAMES: &[&str] = &[
     "base64:goYBAgMEAXF3YGhsiIUBAgMEAuphfWQ=",
     "base64:gZMBAgMEeiBUbWV2ayY7OjMoI8GqJjszfg==",
@@ -410,7 +410,7 @@ pub const GRPC_STATUSES: &[&str] = &[
     "base64:CAgaNwordHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlF1b3RhRmFpbHVyZRIICgYKAXMSAWQaLwojdHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLkhlbHASCAoGCgFkEgF1GkEKMnR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5QcmVjb25kaXRpb25GYWlsdXJlEgsKCQoBdBIBcxoBZBoyCih0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMuRGVidWdJbmZvEgYKAWESAWIaNQordHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJlc291cmNlSW5mbxIGCgFhEgFiGjoKL3R5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5Mb2NhbGl6ZWRNZXNzYWdlEgcKAmVuEgFiGjEKKnR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXF1ZXN0SW5mbxIDCgFh",
 ];
 
-/// Statuses of others.
+/// Statuses of other servers.
 pub const STATUSES: &[&str] = &[
     r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"m","reason":"NotFound","details":{"name":"n","group":"g","kind":"k","uid":"u","causes":[{"reason":"r","message":"m","field":"f"}],"retryAfterSeconds":3},"code":404}"#,
     r#"{"metadata":{"resourceVersion":"7","continue":null,"remainingItemCount":1,"shardInfo":{"selector":"s"}},"status":"Success","details":{}}"#,
@@ -418,7 +418,7 @@ pub const STATUSES: &[&str] = &[
     r#"{"kind":"Status","code":65536}"#,
 ];
 
-/// What webhooks answer about callers.
+/// Responses of webhooks to reviews of callers.
 pub const REVIEWS: &[&str] = &[
     r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true,"denied":false,"reason":"r"}}"#,
     r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":true,"denied":true}}"#,
@@ -473,7 +473,7 @@ rules:
     "rules:\n- level: Nothing\n",
 ];
 
-/// Policies, one a line.
+/// Policies, one per line.
 pub const ABAC_POLICIES: &[&str] = &[
     r#"{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"a","namespace":"n","resource":"pods","apiGroup":"*","readonly":true}}
 # comment
@@ -516,7 +516,7 @@ pub const CUSTOM_RESOURCES: &[&str] = &[
     r##"{"$ref":"#/x","type":["object"]}"##,
 ];
 
-/// A whole backup, its beginning, states.
+/// A complete backup, a truncated one, states.
 pub const BACKUPS: &[&str] = &[
     "base64:UE9SVElDTy1CQUNLVVAgMQpIAAAASwAAAEGrViouyS9K9UxRslJQKlbSUVBKLchPzgDyDIHsotSyzOLM/Dwg1xLITS5KTSxJTXEsgUoX5BeVZCbng7QaKNUCAAuOsvEnuNv+UgXCuDVsa9djOJjDfqSWLu++slDKdeeYUwAAADoAAAA847IQ4krOz0vLTM9NLCiWYsxTYkzUYDdiLLVg9pJiqFbKTS1JTEksSVSyqlbKS8xNVbJSSlSqrQ1izAcAy/CwBG4Ke5Yqpq3xoFYxcoUteeVr5z18h0G15jmUgYlFAAAADAAAAA6rViouSSxJLVayMqwFAIpVpqRyeWesKBbM7bLdAS6NYHxTksT5HAQGLEpg7+Mc",
     "base64:UE9SVElDTy1CQUNLVVAgMQpIAAAASwAAAEGrViouyS9K9UxRslJQKlbSUVBKLchPzgDyDIHsotSyzOLM/Dwg1xLITS5KTSxJTXEsgUoX5BeVZCbng7QaKNUCAAuOsvEnuNv+UgXCuDVsa9djOJjDfqSWLu++slDKdeeYUwAAADoAAAA847IQ4krOz0vLTM9NLCiWYsxTYkzUYDdiLLVg9pJiqFbKTS1JTEksSVSyqlbKS8xNVbJSSlSqrQ1izAcAy/CwBG4Ke5Y=",
@@ -524,7 +524,7 @@ pub const BACKUPS: &[&str] = &[
     "base64:CjgSCmNvbmZpZ21hcHMaAW4iAWEoBzIBdTgDShoAeyJtZXRhZGF0YSI6eyJuYW1lIjoiYSJ9fVIBbw==",
 ];
 
-/// As each provider seals.
+/// Values in the format of each provider.
 pub const SEALED_VALUES: &[&str] = &[
     "k8s:enc:aesgcm:v1:k:0123456789abcdef0123456789abcdef",
     "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef",

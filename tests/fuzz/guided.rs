@@ -1,8 +1,8 @@
-//! The targets, driven by libFuzzer: it goes on from inputs that reach code which none before has reached.
+//! The targets, driven by libFuzzer, which continues from inputs that reach code not reached before.
 //!
-//! `.ci/fuzz` builds this with the instrumentation that it needs, and says which target runs (`PORTICO_FUZZ_TARGET`; without one, all
-//! names are printed), where its inputs are (`PORTICO_FUZZ_INPUTS`), and where the input that is being tried stands
-//! (`PORTICO_FUZZ_LAST`): a stack that overflows ends the process before libFuzzer can write it. Must not know what a target does.
+//! `.ci/fuzz` builds this with the required instrumentation, and sets the target (`PORTICO_FUZZ_TARGET`; without it, all
+//! names are printed), the folder of its inputs (`PORTICO_FUZZ_INPUTS`), and the file for the current input
+//! (`PORTICO_FUZZ_LAST`): a stack overflow ends the process before libFuzzer can write the input. Independent of the targets.
 #![no_main]
 #![expect(
     clippy::unwrap_used,
@@ -24,17 +24,17 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
-/// No input of at most a few KiB may take more of a processor.
+/// Maximum processor time for an input of a few KiB.
 const MAX_LENGTH: Duration = Duration::from_secs(1);
 
-/// A parser, and what must hold of what it returns.
+/// A parser, and the checks of its results.
 type Target = Box<dyn Fn(&[u8])>;
 
 thread_local! {
     static TARGET: Target = chosen();
 }
 
-/// Makes the target of a name, and says with which inputs it begins.
+/// Creates the target of a name, and returns its initial inputs.
 macro_rules! choice {
     ($($name:ident on $corpus:ident),* $(,)?) => {
         fn target(name: &str) -> Option<(Target, &'static [&'static str])> {
@@ -48,7 +48,7 @@ macro_rules! choice {
 
 table::for_each_target!(choice);
 
-/// The target that is asked for.
+/// Returns the selected target.
 fn chosen() -> Target {
     let name = std::env::var("PORTICO_FUZZ_TARGET").unwrap_or_default();
     if name.is_empty() {
@@ -73,7 +73,7 @@ fn chosen() -> Target {
     })
 }
 
-/// Writes its length (8 bytes, little-endian) and the input over the one before.
+/// Writes the length of the input (8 bytes, little-endian) and the input over the previous one.
 fn remember(file: &File, input: &[u8]) {
     let mut bytes = (input.len() as u64).to_le_bytes().to_vec();
     bytes.extend_from_slice(input);

@@ -1,13 +1,13 @@
-//! How targets see an input.
+//! Views of an input for targets.
 
 use std::borrow::Cow;
 
-/// As text; what is no UTF-8 is replaced.
+/// Returns the input as text; invalid UTF-8 is replaced.
 pub fn text(input: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(input)
 }
 
-/// In two: before and behind the first line end.
+/// Splits the input at the first line end.
 pub fn halves(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|byte| *byte == b'\n') {
         Some(at) => (&input[..at], &input[at + 1..]),

@@ -1,4 +1,4 @@
-//! Inputs that guided runs (`.ci/fuzz`) have found worth keeping: a file of `kept` for each target, an input in base64 on each line.
+//! Inputs that guided runs (`.ci/fuzz`) have found useful: a file in `kept` for each target, one input in base64 per line.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Where the files stand.
+/// Returns the folder of the files.
 pub fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/kept"))
 }
 
-/// Those of a target; none where nothing was kept.
+/// Returns the inputs of a target; empty if there is no file.
 pub fn inputs(target: &str) -> Vec<Vec<u8>> {
     let path = folder().join(target);
     match std::fs::read_to_string(&path) {

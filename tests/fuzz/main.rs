@@ -1,9 +1,9 @@
-//! What parses foreign bytes, fed with a corpus and with what chance makes of it: nothing panics, nothing takes long, and
-//! what each parser promises about its results holds.
+//! Parsers of untrusted bytes, run with a corpus and its random mutations: nothing panics, nothing takes long, and
+//! the results of each parser have the promised properties.
 //!
-//! Runs on stable Rust, the same inputs each time. `PORTICO_FUZZ_ROUNDS` makes it longer, `PORTICO_FUZZ_SEED` other;
-//! `PORTICO_FUZZ_TRACE=file` keeps the last input. `.ci/fuzz` runs the same targets guided by the code that an input reaches
-//! (`guided.rs`); what it keeps (`kept`) runs here, too.
+//! Runs on stable Rust, with the same inputs each time. `PORTICO_FUZZ_ROUNDS` sets the number of inputs, `PORTICO_FUZZ_SEED` the
+//! seed; `PORTICO_FUZZ_TRACE=file` writes the last input. `.ci/fuzz` runs the same targets guided by code coverage (`guided.rs`);
+//! the inputs that it saves (`kept`) run here as well.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod corpus;
@@ -19,19 +19,19 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use mutate::Mutator;
 
-/// Inputs per target: a second or two in a debug build.
+/// Inputs per target: one or two seconds in a debug build.
 const ROUNDS: usize = 4_000;
 
-/// No input of at most a few KiB may take more of a processor, in a debug build.
+/// Maximum processor time for an input of a few KiB, in a debug build.
 const MAX_LENGTH: Duration = Duration::from_secs(3);
 
 fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Runs a target on its corpus, on what was kept for it, and on mutations of both.
+/// Runs a target on its corpus, on its saved inputs, and on mutations of both.
 fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
-    // A stack that overflows ends the process: with this set, the input that did it is in the file.
+    // A stack overflow ends the process; with this set, the file contains the input.
     let trace = std::env::var_os("PORTICO_FUZZ_TRACE");
     let try_one = |input: &[u8]| {
         if let Some(file) = &trace {
@@ -52,8 +52,8 @@ fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
     }
 }
 
-/// The stack of a target: what a runtime's worker has, and four times that where frames are not optimized. That a real
-/// process of any build survives deep input is a test of the suite.
+/// Stack size of a target: that of a runtime's worker, and four times that if frames are not optimized. A test of the suite
+/// checks that real processes of any build survive deep input.
 const STACK: usize = if cfg!(debug_assertions) { 8 << 20 } else { 2 << 20 };
 
 fn on_own_stack(target: impl FnOnce() + Send + 'static) {
@@ -63,7 +63,7 @@ fn on_own_stack(target: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Makes a test of each target.
+/// Creates a test of each target.
 macro_rules! tests {
     ($($name:ident on $corpus:ident),* $(,)?) => {$(
         #[test]

@@ -1,10 +1,10 @@
-//! Mutations: what a bored user, a broken client and an attacker do to an input.
+//! Random mutations of an input, as by careless users, broken clients and attackers.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-/// What breaks parsers more often than other bytes.
+/// Tokens that break parsers more often than others.
 const TOKENS: &[&str] = &[
     "",
     " ",
@@ -71,10 +71,10 @@ const TOKENS: &[&str] = &[
     "metadata",
 ];
 
-/// The longest input, in bytes.
+/// Maximum length of an input in bytes.
 const MAX_LENGTH: usize = 4096;
 
-/// An endless source of inputs, the same for the same seed.
+/// An endless source of inputs, deterministic for a seed.
 pub struct Mutator {
     random: StdRng,
     corpus: Vec<Vec<u8>>,
@@ -85,7 +85,7 @@ impl Mutator {
         Self { random: StdRng::seed_from_u64(seed), corpus }
     }
 
-    /// A member of the corpus after one to six mutations; sometimes noise.
+    /// Returns a member of the corpus after one to six mutations; sometimes random bytes.
     pub fn next(&mut self) -> Vec<u8> {
         let mut input = self.corpus.choose(&mut self.random).cloned().unwrap_or_default();
         if self.random.random_ratio(1, 50) {
@@ -111,7 +111,7 @@ impl Mutator {
                 input.splice(at..at, piece);
             }
             4 => {
-                // Deep and long things.
+                // Deep and long input.
                 let piece: Vec<u8> = input[at..end].iter().copied().take(8).collect();
                 input.splice(at..at, piece.repeat(random.random_range(1..64)));
             }

@@ -1,6 +1,6 @@
-//! Every target, with the inputs that it begins with.
+//! All targets, with their initial inputs.
 
-/// Gives the table to a macro.
+/// Passes the table to a macro.
 macro_rules! for_each_target {
     ($make:ident) => {
         $make! {
@@ -59,10 +59,10 @@ macro_rules! for_each_target {
 
 pub(crate) use for_each_target;
 
-/// Lists the names.
+/// Lists the names of the targets.
 macro_rules! names {
     ($($name:ident on $corpus:ident),* $(,)?) => {
-        /// The names of all targets.
+        /// Names of all targets.
         pub const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }

@@ -1,4 +1,4 @@
-//! The targets: a parser each, and what must hold of what it returns.
+//! The targets: one parser each, with checks of its results.
 
 mod files;
 mod wire;
@@ -49,7 +49,7 @@ pub fn paths() -> impl Fn(&[u8]) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let _ = first_value(query, "watch");
         let Ok(info) = RequestInfo::parse(method, path, query) else { return };
-        // Reading is a matter of the verb alone.
+        // Only the verb determines whether a request is read-only.
         assert_eq!(info.is_read_only(), ["get", "list", "watch"].contains(&info.verb.as_str()), "{info:?}");
         let _ = (info.resource_path(), info.scope(), info.api_path());
     }
@@ -91,7 +91,7 @@ pub fn field_selectors() -> impl Fn(&[u8]) {
     }
 }
 
-/// What is found can be shown in every way that a column may have.
+/// Checks that found values can be formatted for every type of column.
 pub fn json_paths() -> impl Fn(&[u8]) {
     let object = service();
     move |input| {
@@ -297,7 +297,7 @@ pub fn strategic_patches() -> impl Fn(&[u8]) {
     }
 }
 
-/// Whatever is decoded can be written, read again, and is the same.
+/// Checks that a decoded object can be encoded and decoded again without a change.
 fn decodes(schema: &Schema, gvk: &GroupVersionKind, body: &[u8], format: Format) {
     let Ok(mut decoded) = schema.decode(body, format, gvk) else { return };
     let again = schema.decode(&decoded.object.to_json(), Format::Json, gvk).expect("what we write, we read");
@@ -318,7 +318,7 @@ pub fn yaml_bodies() -> impl Fn(&[u8]) {
     move |body| decodes(&schema, &gvk, body, Format::Yaml)
 }
 
-/// Whatever is read as a set of fields is written so that the same is read again.
+/// Checks that a decoded set of fields can be encoded and decoded again without a change.
 pub fn field_sets() -> impl Fn(&[u8]) {
     |input| {
         let entry = format!(
@@ -332,7 +332,7 @@ pub fn field_sets() -> impl Fn(&[u8]) {
     }
 }
 
-/// What can be applied is applied a second time without a change.
+/// Checks that a second apply changes nothing.
 pub fn applied_configurations() -> impl Fn(&[u8]) {
     let ((schema, gvk), object) = (schema_of_services(), service());
     move |body| {
@@ -351,7 +351,7 @@ pub fn applied_configurations() -> impl Fn(&[u8]) {
     }
 }
 
-/// As the services of the other bodies, and definitions, whose schemas nest.
+/// Checks services as the other bodies do, and definitions, whose schemas nest.
 pub fn protobuf_bodies() -> impl Fn(&[u8]) {
     let kinds = Kinds::builtin().unwrap();
     let of = |name: &str| kinds.iter().find(|kind| kind.gvk.kind == name).unwrap().clone();
@@ -393,7 +393,7 @@ pub fn admission_answers() -> impl Fn(&[u8]) {
 }
 
 pub fn kubeconfigs() -> impl Fn(&[u8]) {
-    // A client's channel belongs to a runtime, though nothing is dialed.
+    // The channel of a client needs a runtime, although nothing is dialed.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     move |input| {
         let _inside = runtime.enter();
@@ -439,7 +439,7 @@ pub fn times() -> impl Fn(&[u8]) {
             let printed = Time::parse(layout, &text).ok().and_then(|time| time.rfc3339_micro());
             assert!(printed.is_none_or(|printed| Time::parse(layout, &printed).is_ok()));
         }
-        // Addresses and URLs are as short, and read beside them.
+        // Addresses and URLs are equally short, and are checked with the same inputs.
         let _ = (parse_address(&text), text.parse::<Prefix>());
         if check_request_uri(&text).is_ok() {
             let _ = Url::parse(&text).map(|url| url.to_string());
@@ -447,7 +447,7 @@ pub fn times() -> impl Fn(&[u8]) {
     }
 }
 
-/// Nothing is known of any size.
+/// Estimator without any sizes.
 struct NoSizes;
 
 impl SizeEstimator for NoSizes {
@@ -473,7 +473,7 @@ pub fn expressions() -> impl Fn(&[u8]) {
         let variables = [("self", of(&object)), ("oldSelf", Value::Null)];
         let (result, cost) = program.evaluate(&variables, BUDGET, &|| false);
         assert!(result.is_err() || cost <= BUDGET);
-        // The same again, whatever it is.
+        // A second evaluation must have the same result.
         let (again, same) = program.evaluate(&variables, BUDGET, &|| false);
         assert_eq!((result.is_ok(), cost), (again.is_ok(), same));
     }
@@ -484,7 +484,7 @@ pub fn regular_expressions() -> impl Fn(&[u8]) {
         let input = text(input);
         match (re2::translate(&input), re2::compile(&input)) {
             (Ok(_), Ok(regex)) => assert!(regex.find(&input).is_none_or(|found| found.end() <= input.len())),
-            // It may still be too large.
+            // The expression may still be too large.
             (Ok(_), Err(error)) => assert_eq!(error.code, re2::Code::Size, "{error}"),
             (Err(_), compiled) => assert!(compiled.is_err()),
         }
@@ -504,8 +504,8 @@ pub fn quantities() -> impl Fn(&[u8]) {
     }
 }
 
-/// What is read as frames is read in the same way in pieces; no more comes out than the limits allow, and it can be written
-/// and read again.
+/// Checks that frames are decoded independently of chunk boundaries, within the limits, and can be encoded and
+/// decoded again.
 pub fn spdy_frames() -> impl Fn(&[u8]) {
     fn read(input: &[u8], step: usize) -> (Vec<Frame>, Option<SpdyError>) {
         let (mut decoder, mut bytes, mut frames) =

@@ -1,4 +1,4 @@
-//! Finds calls of macros and attributes: their line, their name, their arguments, and the format string among them.
+//! Finds calls of macros and attributes: line, name, arguments, and the format string among them.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use syn::LitStr;
@@ -30,7 +30,7 @@ impl Call {
     }
 }
 
-/// Finds the calls with these names in Rust source, inside of other macros too, but not in items for tests.
+/// Finds the calls with these names in Rust source, also inside other macros, but not in test items.
 pub fn calls(source: &str, names: &[&str]) -> Vec<Call> {
     let tokens: TokenStream = source.parse().expect("the file is Rust");
     let mut calls = Vec::new();

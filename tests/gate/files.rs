@@ -1,11 +1,11 @@
-//! What every file must look like.
+//! Rules about the form of every file.
 
 use crate::tree::Tree;
 
-/// Look again above 400; never above this.
+/// Maximum lines of a file. Files above 400 lines should be reviewed.
 const MAX_LINES: usize = 800;
 
-/// Beginnings of a file that describe it: text, or the README of a crate.
+/// Permitted starts of a file, which describe it: a module comment, or the README of a crate.
 const OPENINGS: [&str; 2] = ["//!", "#![doc = include_str!("];
 
 pub fn openings(tree: &Tree) -> Vec<String> {

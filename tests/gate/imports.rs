@@ -35,7 +35,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-auth",
             "portico-flow",
             "portico-proto",
-            // Assembly alone loads the kinds and hands them to the registry and the catalog.
+            // Only the assembly loads the kinds and passes them to the registry and the catalog.
             "portico-kinds",
             "portico-schema",
             "portico-gostd",
@@ -150,22 +150,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-cel", &["portico-gostd"]),
     ("portico-proto", &["portico-gostd", "portico-machinery"]),
     ("portico-machinery", &["portico-gostd"]),
-    // Helpers for users' tests start the program and use no crate of it.
+    // Helpers for users' tests start the program and use none of its crates.
     ("portico-testing", &[]),
     ("portico-spdy", &[]),
     ("portico-gostd", &[]),
     ("portico-kit", &["portico-gostd"]),
 ];
 
-/// Packages that use the others from outside.
+/// Packages that use the program only from outside.
 const OUTSIDE: &[&str] = &["portico-tests", "portico-benches"];
 
-/// The names under `[dependencies]` and `[build-dependencies]`, those of one platform included.
+/// Returns the names under `[dependencies]` and `[build-dependencies]`, including those of one platform.
 fn dependencies(manifest: &str) -> Vec<&str> {
     listed(manifest, |prefix| !prefix.ends_with("dev-"))
 }
 
-/// The names in tables of dependencies whose title has this before `dependencies`.
+/// Returns the names in tables of dependencies whose title has a wanted prefix before `dependencies`.
 fn listed(manifest: &str, wanted: fn(&str) -> bool) -> Vec<&str> {
     let mut inside = false;
     let mut names = Vec::new();
@@ -206,7 +206,7 @@ pub fn directions(tree: &Tree) -> Vec<String> {
     broken
 }
 
-/// Rows of the tables for packages that do not exist: they allow what nobody reads any longer.
+/// Rows of the tables for packages that do not exist, which should be deleted.
 pub fn rows_without_packages(tree: &Tree) -> Vec<String> {
     let packages: Vec<&str> = tree.manifests().filter_map(|(_, manifest)| package(manifest)).collect();
     let allowed = MAY_IMPORT.iter().flat_map(|(_, allowed)| allowed.iter());
@@ -234,7 +234,7 @@ pub fn unused(tree: &Tree) -> Vec<String> {
         let own =
             tree.rust().filter(|(path, _)| within(folder, path) && !inner.iter().any(|f| within(f, path)));
         let own: Vec<(&str, &str)> = own.collect();
-        // What has no program is all tests.
+        // In a package outside the program, all files are tests.
         let outside = package(manifest).is_some_and(|name| OUTSIDE.contains(&name));
         let named = |name: &str, path: &str, text: &str| match outside || !tests.contains(path) {
             true => source::program(text).iter().any(|(_, line)| names_crate(line, name)),
@@ -256,7 +256,7 @@ pub fn unused(tree: &Tree) -> Vec<String> {
     broken
 }
 
-/// Versions in the workspace's table that no package takes. cargo-machete does not read this table.
+/// Versions in the workspace's table that no package uses. cargo-machete does not read this table.
 pub fn untaken(tree: &Tree) -> Vec<String> {
     let taken: Vec<&str> = tree.manifests().flat_map(|(_, manifest)| listed(manifest, |_| true)).collect();
     let root = tree.files.get("Cargo.toml").map_or("", String::as_str);
@@ -271,7 +271,7 @@ fn within(folder: &str, path: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether a line uses a crate: as the start of a path, or imported as a whole.
+/// Returns true if a line uses a crate: as the start of a path, or imported as a whole.
 pub fn names_crate(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + name.len()..]);

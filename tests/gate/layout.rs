@@ -12,10 +12,10 @@ const TOP: &[&str] = &[
     "server",
     "facade",
     "migrations",
-    // What the program is installed from: units, charts and the scripts that make packages. No crate is in it.
+    // Installation of the program: units, charts and the scripts that build packages. Contains no crate.
     "packaging",
     "tests",
-    // Helpers for tests of other people, by language: what they publish is no test of ours.
+    // Helpers for users' tests, by language, which are published; not tests of the program.
     "testing",
     "src",
     "machinery",

@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 
 use tree::Tree;
 
-/// Read once for all tests.
+/// The repository, read once for all tests.
 static REPOSITORY: LazyLock<Tree> = LazyLock::new(Tree::of_the_repository);
 
 /// Fails with one line for each violation.
@@ -66,7 +66,7 @@ invariants! {
     migrations_have_the_same_numbers: "Every database has the same migrations, numbered from 0001", layout::migrations;
 }
 
-/// Prints the drawing of all crates.
+/// Prints the graph of all crates.
 #[test]
 #[ignore = "prints; the invariants are tests of their own"]
 fn the_graph_is_printed() {

@@ -1,6 +1,7 @@
 //! Markdown pages: their links, headings and tables, outside code.
 //!
-//! Covers the Markdown that the repository uses: fenced and indented-in-list code, inline code, inline links and images, ATX headings.
+//! Covers the Markdown that the repository uses: fenced and indented-in-list code, inline code, inline
+//! links and images, ATX headings.
 
 /// A relative link of a page.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ const LOGS: [&str; 5] = ["error!", "warn!", "info!", "debug!", "trace!"];
 const ERROR: &str = "#[error";
 
 /// Words and phrases that leave the subject or the action of a sentence open, separated by commas: pronouns used as nouns,
-/// conditions without a name, and actions with a term of their own (request, report, store, resume, accept).
+/// conditions without a name, and actions that have a standard term (request, report, store, resume, accept).
 const BANNED: &str = "\
     anybody, anything, it, nobody, none, nothing, others, ours, somebody, something, they, what, whatever, who, \
     whoever, whom, whose, \
@@ -110,7 +110,7 @@ fn of_text(text: &str) -> Vec<String> {
     faults
 }
 
-/// The violation of one argument in front of a message: `name`, `%name`, `name = value`.
+/// Returns the violation of one argument before a message: `name`, `%name`, `name = value`.
 fn of_field(field: &str) -> Option<String> {
     if ["target:", "parent:", "name:"].iter().any(|directive| field.starts_with(directive)) {
         return None;

@@ -1,7 +1,8 @@
-//! Circles between the files of a crate: files that import each other, directly or by way of others.
+//! Import cycles between the files of a crate: files that import each other, directly or indirectly.
 //!
-//! Reads `use` lines and paths in the code, follows re-exports to the file that has the item, and takes a parent's
-//! re-export of its child for no import. No library does this: `syn` parses single files and resolves neither paths nor re-exports.
+//! Reads `use` lines and paths in the code, follows re-exports to the file that defines the item, and does not count a parent's
+//! re-export of its child as an import. No library does this: `syn` parses single files and
+//! resolves neither paths nor re-exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +17,11 @@ struct Graph {
     imports: BTreeMap<Module, BTreeSet<Module>>,
 }
 
-/// What a file says of other modules.
+/// Module paths and definitions of a file.
 struct File {
-    /// Paths, and whether they are re-exported.
+    /// Paths, and true for those that are re-exported.
     paths: Vec<(bool, Module)>,
-    /// Names that it defines.
+    /// Names that the file defines.
     defines: BTreeSet<String>,
 }
 
@@ -36,7 +37,7 @@ pub fn circles(tree: &Tree) -> Vec<String> {
     wrong
 }
 
-/// The drawing: each crate with the crates that it imports, its files and its circles.
+/// Description of the graph: each crate with the crates that it imports, its files and its cycles.
 pub fn drawing(tree: &Tree) -> String {
     let mut lines = Vec::new();
     for (crate_folder, graph) in graphs(tree) {
@@ -75,7 +76,7 @@ fn graphs(tree: &Tree) -> BTreeMap<&str, Graph> {
     graphs
 }
 
-/// The module that a file below `src` holds.
+/// Returns the module in a file below `src`.
 fn module(path: &str) -> Module {
     let path = path.trim_end_matches(".rs");
     if matches!(path, "lib" | "main") { Module::new() } else { path.split('/').map(str::to_owned).collect() }
@@ -97,7 +98,7 @@ impl Graph {
         Self { imports }
     }
 
-    /// The circles: sets of two files or more, each of which leads to each other.
+    /// Returns the cycles: sets of two or more files, each of which reaches every other.
     fn circles(&self) -> Vec<Vec<Module>> {
         let reach: BTreeMap<&Module, BTreeSet<&Module>> =
             self.imports.keys().map(|from| (from, self.reachable(from))).collect();
@@ -112,7 +113,7 @@ impl Graph {
         circles
     }
 
-    /// All modules that imports lead to from one.
+    /// Returns all modules that one module reaches by imports.
     fn reachable(&self, from: &Module) -> BTreeSet<&Module> {
         let mut reached = BTreeSet::new();
         let mut open: Vec<&Module> = self.imports.get(from).into_iter().flatten().collect();
@@ -151,12 +152,12 @@ impl File {
     }
 }
 
-/// Paths in a line of code: words joined by `::`.
+/// Returns the paths in a line of code: words joined by `::`.
 fn paths_in(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).filter(|word| word.contains("::"))
 }
 
-/// The name of the item that a line defines.
+/// Returns the name of the item that a line defines.
 fn defined(line: &str) -> Option<&str> {
     const WORDS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
     let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
@@ -164,7 +165,7 @@ fn defined(line: &str) -> Option<&str> {
     words.find(|word| !WORDS.contains(word))
 }
 
-/// A path from the crate's root; nothing for one that leads out of the crate.
+/// Returns a path from the crate's root; `None` for a path to another crate.
 fn absolute(module: &Module, path: &[&str], files: &BTreeMap<Module, &str>) -> Option<Module> {
     let (first, rest) = path.split_first()?;
     let mut base = match *first {
@@ -189,7 +190,7 @@ fn absolute(module: &Module, path: &[&str], files: &BTreeMap<Module, &str>) -> O
     Some(base)
 }
 
-/// The module whose file has what a path names, behind all re-exports.
+/// Returns the module whose file defines the item of a path, after all re-exports.
 fn resolve(path: &Module, files: &BTreeMap<&Module, File>, depth: usize) -> Option<Module> {
     let at = (0..=path.len()).rev().find(|at| files.contains_key(&path[..*at].to_vec()))?;
     let (module, rest) = (path[..at].to_vec(), &path[at..]);

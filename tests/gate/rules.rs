@@ -1,6 +1,6 @@
-//! Names that are forbidden in some files: one row for each rule, with an example that it finds.
+//! Rules about names that must not appear in some files: one row for each rule, with an example that it finds.
 //!
-//! A rule whose files are gone guards nothing, so each place and each exception must match a file of the program.
+//! A rule without files is useless, so each place and each exception must match a file of the program.
 
 use crate::imports::names_crate;
 use crate::source::{self, has_word};
@@ -8,15 +8,15 @@ use crate::tree::Tree;
 
 /// A rule about lines of the program.
 pub struct Rule {
-    /// The invariant, as docs/internals/architecture.md has it.
+    /// The invariant, as in docs/internals/architecture.md.
     pub invariant: &'static str,
-    /// Where it applies: beginnings of paths, `**` for anything between a beginning and an end, `""` for all.
+    /// Files of the rule: path prefixes; `**` stands for any text between a prefix and a suffix, `""` for all files.
     pub places: &'static [&'static str],
-    /// Where it does not.
+    /// Exceptions, in the same form.
     pub except: &'static [&'static str],
-    /// Whether a line breaks it. Imports come one by one, with their whole path.
+    /// Returns true if a line violates the rule. Each imported name is a separate line with its full path.
     pub forbids: fn(&str) -> bool,
-    /// A file and a line that break it, and a file where the line is right.
+    /// A file and a line that violate the rule, and a file where the line is permitted.
     pub example: (&'static str, &'static str, &'static str),
 }
 
@@ -125,7 +125,7 @@ rules! {
     header_values_are_read_in_one_place: Rule {
         invariant: "No header value is skipped because it is not ASCII: portico_kit::header_text reads them, portico_auth::headers those that name users",
         places: &["facade/", "server/", "machinery/", "proto/"],
-        // Of a path and of a host name, no header.
+        // These files read a path and a host name, not headers.
         except: &["server/store/src/sqlite/backup.rs", "machinery/kit/src/tls/fault.rs"],
         forbids: |line| any(line, &[".to_str()", "HeaderValue::to_str", "MetadataValue::to_str"]),
         example: ("facade/src/a.rs", "let all = values.filter_map(|value| value.to_str().ok());", "src/a.rs"),
@@ -174,7 +174,7 @@ rules! {
             "server/registry/src/watch.rs",
         ],
         except: &[],
-        // The facade knows APIServices: routing them is what it is for.
+        // The facade knows APIServices, because it routes their requests.
         forbids: |line| {
             any(line, &["\"ConfigMap\"", "\"Namespace\"", "\"EndpointSlice\"", "\"Lease\"", "\"Pod\"", "\"Secret\""])
         },
@@ -182,7 +182,7 @@ rules! {
     };
 }
 
-/// Whether a line names a generated message. Assembly mounts the generated servers; it names no message.
+/// Returns true if a line names a generated message. Assembly mounts the generated servers, and names no message.
 fn names_a_message(line: &str) -> bool {
     let packages = [
         "admin",

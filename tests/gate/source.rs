@@ -1,19 +1,19 @@
-//! Reads Rust source: which lines belong to the program, which modules a file declares, what a `use` imports.
+//! Reader of Rust source: lines of the program, declared modules, and names imported by `use`.
 //!
-//! Works on lines as rustfmt leaves them. Where it cannot decide it keeps the line, so that a rule finds too much rather than
-//! too little. It must not know any rule.
+//! Works on lines as rustfmt formats them. In doubtful cases it keeps the line, so that a rule finds too much rather than
+//! too little. Independent of the rules.
 
-/// A module that a file declares and that stands in another file.
+/// A declared module in a separate file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Module {
     pub name: String,
-    /// What `#[path = "..."]` says.
+    /// Value of `#[path = "..."]`.
     pub path: Option<String>,
-    /// Compiled for tests only.
+    /// True if the module is compiled for tests only.
     pub test: bool,
 }
 
-/// The modules that stand in files of their own.
+/// Returns the modules in separate files.
 pub fn modules(text: &str) -> Vec<Module> {
     let mut modules = Vec::new();
     let (mut test, mut path) = (false, None);
@@ -47,14 +47,14 @@ fn is_test_attribute(line: &str) -> bool {
     line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test,")
 }
 
-/// Numbered lines of the program: no comments, no items for tests, each `use` as one line for each name that it imports.
+/// Returns numbered lines of the program: no comments, no test items, and for each `use` one line per imported name.
 pub fn program(text: &str) -> Vec<(usize, String)> {
     let mut program = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((index, line)) = lines.next() {
         if is_test_attribute(line.trim()) {
             let margin = indentation(line);
-            // The item ends on a line that begins where its attribute does.
+            // The item ends at a line with the indentation of its attribute.
             lines.by_ref().find(|(_, line)| ends_item(line, margin));
             continue;
         }
@@ -85,7 +85,7 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The full paths of a tree of imports.
+/// Adds the full paths of a tree of imports.
 fn imported(prefix: &str, tree: &str, names: &mut Vec<String>) {
     for part in split_outside_braces(tree) {
         match part.split_once('{') {
@@ -115,7 +115,7 @@ fn split_outside_braces(tree: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// The line up to `//`, unless that stands in a string (as in an URL).
+/// Returns the line up to `//`, unless it is in a string (such as a URL).
 fn without_comment(line: &str) -> &str {
     let mut from = 0;
     while let Some(at) = line[from..].find("//").map(|at| at + from) {
@@ -127,7 +127,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Whether the word stands there as a whole.
+/// Returns true if the line contains the complete word.
 pub fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

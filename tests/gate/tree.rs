@@ -1,24 +1,24 @@
-//! The repository as text: paths from its top, what the files say, and which of them belong to the program.
+//! The repository as text: paths from its root, contents of files, and the files that belong to the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::source;
 
-/// Folders that are built or downloaded, not written.
+/// Folders with built or downloaded files.
 const NOT_OURS: &[&str] = &["target", "portico-data", ".git"];
 
 /// Every text file by its path, with `/` between folders, and every entry of the top level.
 #[derive(Default)]
 pub struct Tree {
     pub files: BTreeMap<String, String>,
-    /// Paths of all files, those that are no text included.
+    /// Paths of all files, including those that are not text.
     pub paths: BTreeSet<String>,
     pub top: Vec<String>,
 }
 
 impl Tree {
-    /// The repository that this test was built from.
+    /// Reads the repository from which this test was built.
     pub fn of_the_repository() -> Self {
         let root =
             Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of the repository");
@@ -34,7 +34,7 @@ impl Tree {
         tree
     }
 
-    /// A made-up tree.
+    /// Creates a synthetic tree.
     #[cfg(test)]
     pub fn with(files: &[(&str, &str)]) -> Self {
         let files: BTreeMap<_, _> = files.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect();
@@ -61,19 +61,19 @@ impl Tree {
         }
     }
 
-    /// Rust files, tests included.
+    /// Rust files, including tests.
     pub fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(p, t)| (p.as_str(), t.as_str()))
     }
 
-    /// Rust files of the program itself: no tests, benches, examples or build scripts.
+    /// Rust files of the program: no tests, benches, examples or build scripts.
     pub fn program(&self) -> impl Iterator<Item = (&str, &str)> {
         let tests = self.test_files();
         self.rust().filter(move |(path, _)| !tests.contains(*path))
     }
 
-    /// Rust files outside the program, by what cargo and the sources say of them, not by their names: what stands beside
-    /// `src`, and modules that are declared for tests only.
+    /// Rust files outside the program, according to cargo and the declarations in the sources, independent of their names: files
+    /// outside `src`, and modules that are declared for tests only.
     pub fn test_files(&self) -> BTreeSet<String> {
         let mut tests = BTreeSet::new();
         for (folder, _) in self.manifests() {
@@ -97,7 +97,7 @@ impl Tree {
         tests
     }
 
-    /// Files of the modules that a file declares: those for tests, or all.
+    /// Returns the files of the modules that a file declares: the test modules, or all.
     fn declared(&self, path: &str, text: &str, all: bool) -> Vec<String> {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
         let inner = match file {
@@ -112,7 +112,7 @@ impl Tree {
         candidates.filter(|path| self.files.contains_key(path)).collect()
     }
 
-    /// The manifests, by folder; the root's folder is empty.
+    /// The manifests by folder; the root's folder is empty.
     pub fn manifests(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(|(path, text)| {
             Some((path.strip_suffix("Cargo.toml")?.trim_end_matches('/'), text.as_str()))

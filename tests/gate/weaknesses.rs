@@ -1,10 +1,10 @@
-//! Known vulnerabilities of Kubernetes and its libraries: docs/internals/security.md names a test for each.
+//! Known vulnerabilities of Kubernetes and its libraries: docs/internals/security.md lists a test for each.
 
 use crate::tree::Tree;
 
 const PAGE: &str = "docs/internals/security.md";
 
-/// Vulnerabilities of kube-apiserver and its libraries that can concern a server of this kind.
+/// Vulnerabilities of kube-apiserver and its libraries that can apply to a server of this kind.
 const KNOWN: &[&str] = &[
     "CVE-2018-1002102",
     "CVE-2018-1002105",
@@ -43,7 +43,7 @@ const KNOWN: &[&str] = &[
     "CVE-2025-5187",
 ];
 
-/// Numbers without a row, and rows without an existing test.
+/// Vulnerabilities without a row, and rows without an existing test.
 pub fn tests(tree: &Tree) -> Vec<String> {
     let rows: Vec<&str> = tree
         .files
@@ -67,7 +67,7 @@ pub fn tests(tree: &Tree) -> Vec<String> {
     broken
 }
 
-/// The numbers that a row is about.
+/// Returns the numbers of a row.
 fn numbers(row: &str) -> Vec<&str> {
     row.split('|').nth(1).map_or_else(Vec::new, |cell| cell.split(',').map(str::trim).collect())
 }

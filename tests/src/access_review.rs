@@ -1,9 +1,9 @@
-//! A backend that decides what users may do, by their names, and knows whose tokens are.
+//! A backend that authorizes users by name and authenticates tokens, as a webhook.
 
 use serde_json::{Value, json};
 
-/// The answer to a review: Secrets are denied to everybody, anything else is allowed to alice, and there is no opinion about
-/// others. The version is that of the question.
+/// Returns the response to a review: Secrets are denied to all users, everything else is allowed to alice, and there is no
+/// opinion about other users. The version is that of the review.
 pub(crate) fn answer(review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let spec = &review["spec"];
@@ -15,7 +15,7 @@ pub(crate) fn answer(review: &[u8]) -> Value {
     json!({"kind": review["kind"], "apiVersion": review["apiVersion"], "status": status})
 }
 
-/// The answer to a review of a token: `known-NAME` is that of a user, in the group of those who are known elsewhere.
+/// Returns the response to a token review: `known-NAME` is a token of user NAME, in the group of externally known users.
 pub(crate) fn token(review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let status = match review["spec"]["token"].as_str().unwrap_or_default().split_once('-') {

@@ -1,17 +1,17 @@
-//! Admission webhooks: what each path below `/admission/` answers to a review.
+//! Admission webhooks: the response of each path below `/admission/` to a review.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The answer to a review that was sent to this path:
+/// Returns the response to a review that was sent to this path:
 ///
 /// - `allow`, `deny`, `warn`, `annotate`;
-/// - `label/<key>`: adds a label of that name that says which labels there were; `count`: counts in a label how often it is asked;
-/// - `deepen/<levels>`: makes the data of the object so deep;
-/// - `break`: makes the data of the object a number; `misplace`: changes what is not there; `rename`: another namespace;
-/// - `grant`: makes a role one to read secrets; `overhead-of/<label>`: gives a pod that has the label an overhead;
-/// - `garbage`, `empty`, `stranger`, `patch`: what is no answer, or not one to this review.
+/// - `label/<key>`: adds a label with this key whose value lists the present labels; `count`: counts the calls in a label;
+/// - `deepen/<levels>`: nests the data of the object to this depth;
+/// - `break`: makes the data of the object a number; `misplace`: changes a missing field; `rename`: changes the namespace;
+/// - `grant`: makes a role allow reading secrets; `overhead-of/<label>`: gives a pod with this label an overhead;
+/// - `garbage`, `empty`, `stranger`, `patch`: is no response, or not one to this review.
 pub(crate) fn answer(path: &str, review: &[u8]) -> Vec<u8> {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let request = &review["request"];

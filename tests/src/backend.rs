@@ -1,4 +1,4 @@
-//! An aggregated API server that behaves, or misbehaves, as a test says: real sockets, real TLS, its own CA.
+//! An aggregated API server with correct or faulty behavior, as a test requests: real sockets, real TLS, its own CA.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -26,23 +26,23 @@ use tokio_rustls::rustls::ServerConfig;
 use crate::objects;
 use crate::pki::{Authority, Clients, Pair};
 
-/// The name that the proxy verifies for Service `default/backend`.
+/// Server name that the proxy verifies for Service `default/backend`.
 pub const SERVER_NAME: &str = "backend.default.svc";
 
-/// How a backend answers.
+/// Behavior of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// Discovery, and an Echo of anything else.
+    /// Serves discovery, and an Echo of any other request.
     Well,
-    /// This status for everything, with a short text.
+    /// Responds to everything with this status and a short text.
     Code(u16),
-    /// A redirect for everything.
+    /// Responds to everything with a redirect.
     Redirect,
-    /// As [`Mood::Well`], after a while.
+    /// Behaves as [`Behavior::Normal`], after this delay.
     Slow(Duration),
-    /// Reads the request and says nothing until there is another mood.
+    /// Reads the request and responds once the behavior changes.
     Held,
-    /// Reads the request and says nothing, for ever.
+    /// Reads the request and never responds.
     Hang,
     /// Resets every connection at once.
     Reset,
@@ -55,20 +55,20 @@ pub enum Mood {
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The method.
+    /// Method of the request.
     pub method: Method,
     /// Path and query as sent.
     pub target: String,
-    /// The headers.
+    /// Headers of the request.
     pub headers: HeaderMap,
-    /// The body.
+    /// Body of the request.
     pub body: Bytes,
-    /// The certificate that the client has shown.
+    /// Client certificate, if one was presented.
     pub client: Option<Arc<CertInfo>>,
 }
 
 impl Seen {
-    /// Every value of a header.
+    /// Returns every value of a header.
     pub fn all(&self, name: &str) -> Vec<String> {
         self.headers
             .get_all(name)
@@ -83,15 +83,15 @@ struct Shared {
     mood: watch::Sender<Mood>,
     seen: Mutex<Vec<Seen>>,
     pieces: broadcast::Sender<String>,
-    /// How many objects a list has.
+    /// Number of objects in a list.
     listed: AtomicUsize,
 }
 
 /// A running backend. Dropping it stops it.
 pub struct Backend {
-    /// Where it listens; stays the same over [`Backend::stop`] and [`Backend::resume`].
+    /// Address on which it listens; unchanged by [`Backend::stop`] and [`Backend::resume`].
     pub address: SocketAddr,
-    /// What `caBundle` says of it (PEM): the CA that signed its certificate, as a rule.
+    /// Value for `caBundle` (PEM): usually the CA that signed its certificate.
     pub ca: String,
     shared: Arc<Shared>,
     acceptor: TlsAcceptor,
@@ -99,29 +99,29 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Serves `<group>/v1`, resource flunders, with a certificate for [`SERVER_NAME`].
+    /// Starts a backend that serves `<group>/v1`, resource flunders, with a certificate for [`SERVER_NAME`].
     pub async fn start(group: &str) -> Self {
         Self::with_names(group, &[SERVER_NAME]).await
     }
 
-    /// The same at an address of this machine that is not loopback, which EndpointSlices refuse. Nothing, and a word
-    /// about it, when there is none.
+    /// Starts a backend at an address of this machine that is not loopback, which EndpointSlices refuse. `None`, and a report,
+    /// if there is no such address.
     pub async fn beyond_loopback(group: &str) -> Option<Self> {
         let ip = crate::own_address()?;
         Some(Self::bound((ip, 0).into(), group, &[SERVER_NAME], None).await)
     }
 
-    /// A kubelet at this address, with a certificate for it, that speaks only with who shows one of this CA (PEM).
+    /// Starts a kubelet at this address, with a certificate for it, that requires client certificates of this CA (PEM).
     pub async fn kubelet(ip: IpAddr, clients: &str) -> Self {
         Self::bound((ip, 0).into(), "kubelet", &[&ip.to_string()], Some(clients)).await
     }
 
-    /// The same as [`Backend::start`], that speaks only with who shows a certificate of this CA (PEM).
+    /// Starts a backend as [`Backend::start`] does, that requires client certificates of this CA (PEM).
     pub async fn for_clients_of(group: &str, clients: &str) -> Self {
         Self::bound(([127, 0, 0, 1], 0).into(), group, &[SERVER_NAME], Some(clients)).await
     }
 
-    /// The same with a certificate for these names.
+    /// Starts a backend with a certificate for these names.
     pub async fn with_names(group: &str, names: &[&str]) -> Self {
         Self::bound(([127, 0, 0, 1], 0).into(), group, names, None).await
     }
@@ -131,7 +131,7 @@ impl Backend {
         Self::showing(address, group, &authority.server(names), authority.pem, clients).await
     }
 
-    /// The same as [`Backend::start`] over HTTP/2 alone.
+    /// Starts a backend as [`Backend::start`] does, that supports only HTTP/2.
     pub async fn over_http2(group: &str) -> Self {
         let mut backend = Self::start(group).await;
         let mut tls = ServerConfig::clone(backend.acceptor.config());
@@ -142,7 +142,7 @@ impl Backend {
         backend
     }
 
-    /// One whose `caBundle` is the certificate that it shows.
+    /// Starts a backend whose `caBundle` is its own certificate.
     pub async fn trusted_as_it_is(group: &str, pair: &Pair) -> Self {
         Self::showing(([127, 0, 0, 1], 0).into(), group, pair, pair.cert.clone(), None).await
     }
@@ -180,14 +180,14 @@ impl Backend {
         });
     }
 
-    /// Goes: nothing listens any longer, every connection is closed.
+    /// Stops listening and closes every connection.
     pub async fn stop(&mut self) {
         self.tasks.cancel();
         let tasks = self.tasks.clone();
         crate::until("the backend is gone", || std::future::ready(tasks.running().is_empty())).await;
     }
 
-    /// Comes back at the same address.
+    /// Listens again at the same address.
     pub async fn resume(&mut self) {
         let address = self.address;
         let bind = || async move { TcpListener::bind(address).await };
@@ -195,47 +195,47 @@ impl Backend {
         self.serve(listener);
     }
 
-    /// From now on.
+    /// Sets the behavior from now on.
     pub fn behave(&self, mood: Mood) {
         self.shared.mood.send_replace(mood);
     }
 
-    /// Lists have so many objects from now on.
+    /// Sets the number of objects of lists from now on.
     pub fn list_objects(&self, objects: usize) {
         self.shared.listed.store(objects, Ordering::Relaxed);
     }
 
-    /// What has arrived, but for discovery, OpenAPI and probes.
+    /// Returns the requests that arrived, except for discovery, OpenAPI and probes.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().unwrap().clone()
     }
 
-    /// The newest of them.
+    /// Returns the newest of these requests.
     pub fn last(&self) -> Seen {
         self.seen().pop().expect("a request arrived")
     }
 
-    /// Sends a piece to everybody who reads `…/stream`.
+    /// Sends a chunk to every reader of `…/stream`; returns false if there is none.
     pub fn push(&self, piece: &str) -> bool {
         self.shared.pieces.send(piece.to_owned()).is_ok()
     }
 
-    /// `https://address`, for `portico.dev/backend-urls`.
+    /// Returns `https://address`, for `portico.dev/backend-urls`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// The APIService that leads here, by address.
+    /// Returns an APIService with the address of this backend.
     pub fn api_service(&self) -> Value {
         objects::at(&self.shared.group, &self.ca, &self.url())
     }
 
-    /// A path of its API.
+    /// Returns a path of its API.
     pub fn path(&self, rest: &str) -> String {
         format!("/apis/{}/v1{rest}", self.shared.group)
     }
 
-    /// The name of its APIService.
+    /// Returns the name of its APIService.
     pub fn name(&self) -> String {
         format!("v1.{}", self.shared.group)
     }
@@ -251,7 +251,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAccepto
     let mood = *shared.mood.borrow();
     match mood {
         Mood::Reset => {
-            // A linger of nothing makes the close a reset.
+            // A linger of zero makes the close a reset.
             let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
             return;
         }
@@ -274,11 +274,11 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAccepto
         .timer(TokioTimer::new())
         .half_close(false)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that goes away is its own business.
+    // Errors of disconnected clients do not matter.
     let _ = server.with_upgrades().await;
 }
 
-/// An answer that never comes because the connection is to be closed.
+/// Error that makes the server close the connection without a response.
 #[derive(Debug)]
 struct Closed;
 
@@ -330,7 +330,7 @@ async fn answer(
         }
         Mood::Slow(time) => crate::process::a_while(time).await,
         Mood::Held => {
-            // The sender is here: it is not gone.
+            // The sender lives as long as `shared`.
             let _ = shared.mood.subscribe().wait_for(|mood| *mood != Mood::Held).await;
         }
         Mood::Hang | Mood::HalfOpen => return std::future::pending().await,
@@ -373,32 +373,32 @@ fn echo(seen: &Seen, listed: usize) -> Value {
     let headers: serde_json::Map<String, Value> =
         seen.headers.keys().map(|name| (name.to_string(), seen.all(name.as_str()).into())).collect();
     let body = String::from_utf8_lossy(&seen.body);
-    // A list, for those who ask what there is.
+    // A list, for clients that enumerate objects.
     let items: Vec<Value> =
         (0..listed).map(|n| json!({"metadata": {"name": format!("flunder-{n}")}})).collect();
     json!({"kind": "EchoList", "method": seen.method.as_str(), "target": seen.target, "headers": headers, "body": body, "items": items})
 }
 
-/// Pieces as the test pushes them, for ever.
+/// Returns an endless response of the chunks that the test pushes.
 fn streamed(shared: &Shared) -> Reply {
     let pieces = stream::unfold(shared.pieces.subscribe(), |mut pieces| async {
         let piece = pieces.recv().await.ok()?;
         Some((Ok(Frame::data(Bytes::from(piece))), pieces))
     });
-    // The head leaves at once, with a first line that says who answers.
+    // The head is sent at once, with a first line that identifies the stream.
     let first = stream::once(std::future::ready(Ok(Frame::data(Bytes::from_static(b"{\"ready\":true}\n")))));
     let body = StreamBody::new(first.chain(pieces)).boxed_unsync();
     Response::builder().header("content-type", "application/json").body(body).unwrap()
 }
 
-/// A body that never ends, as fast as it is read.
+/// Returns an endless body, sent as fast as it is read.
 fn endless() -> Reply {
     let pieces = stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b' '; 64 << 10]))));
     let body = StreamBody::new(pieces).boxed_unsync();
     Response::builder().header("content-type", "application/json").body(body).unwrap()
 }
 
-/// 101, and then every byte back.
+/// Returns 101, and then echoes every byte.
 fn echo_bytes(upgrade: hyper::upgrade::OnUpgrade, seen: &Seen, tasks: &TaskSet) -> Reply {
     tasks.spawn_until_cancelled("backend-upgraded", async move {
         let Ok(upgraded) = upgrade.await else { return };
@@ -413,7 +413,7 @@ fn echo_bytes(upgrade: hyper::upgrade::OnUpgrade, seen: &Seen, tasks: &TaskSet) 
     reply
 }
 
-/// The documents below `/apis`; nothing for other paths.
+/// Returns the documents below `/apis`; `None` for other paths.
 fn discovery(group: &str, path: &str) -> Option<Value> {
     let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
     let api_group = json!({"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": [version], "preferredVersion": version});

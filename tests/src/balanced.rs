@@ -1,5 +1,5 @@
-//! A client of several facades, as a load balancer in front of them lets its clients be: a connection goes to the next one that
-//! is ready and takes it. What was sent once is not sent again.
+//! A client of several facades with the behavior of clients of a load balancer: a connection goes to the next ready facade that
+//! accepts it. A request that was sent is not sent again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::http::{Answer, Broken, Http, collect};
 use crate::wait::PATIENCE;
 
-/// How often is asked who is ready.
+/// Interval of readiness checks.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A client of several facades.
 pub struct Balanced {
     clients: Vec<Http>,
     ready: Vec<AtomicBool>,
@@ -27,23 +27,23 @@ pub struct Balanced {
 }
 
 impl Balanced {
-    /// Over these.
+    /// Creates a client of these facades.
     pub fn new(clients: Vec<Http>) -> Self {
         let ready = clients.iter().map(|_| AtomicBool::new(true)).collect();
         Self { clients, ready, next: AtomicUsize::new(0) }
     }
 
-    /// Those that it is over.
+    /// Returns the clients of the single facades.
     pub fn clients(&self) -> &[Http] {
         &self.clients
     }
 
-    /// Whether one of them was ready when it was asked last.
+    /// Returns true if this facade was ready at the last check.
     pub fn is_ready(&self, index: usize) -> bool {
         self.ready[index].load(Ordering::Relaxed)
     }
 
-    /// Asks who is ready, until `stop`.
+    /// Checks readiness until `stop`.
     pub async fn ask_who_is_ready(&self, stop: &Signal) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -57,7 +57,7 @@ impl Balanced {
         }
     }
 
-    /// Sends a request once, over the first connection that stands.
+    /// Sends a request once, over the first connection that can be established.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -74,12 +74,12 @@ impl Balanced {
         }
     }
 
-    /// The whole answer to a request without a body.
+    /// Returns the complete response to a request without a body.
     pub async fn get(&self, path: &str) -> Result<Answer, Broken> {
         self.fetch(Method::GET, path, "").await
     }
 
-    /// The whole answer to a request with JSON.
+    /// Returns the complete response to a request with JSON.
     pub async fn write(&self, method: Method, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.fetch(method, path, &body.to_string()).await
     }

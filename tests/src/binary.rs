@@ -1,22 +1,22 @@
-//! The `portico` binary: built once per test process, beside the tests, by the cargo that runs them.
+//! The `portico` binary: built once per test process into the tests' target folder, by the cargo that runs the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The top of the repository.
+/// Returns the root folder of the repository.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The binary under test: `$PORTICO_BIN`, or a fresh build.
+/// Returns the binary under test: `$PORTICO_BIN`, or a fresh build.
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| std::env::var_os("PORTICO_BIN").map_or_else(build, PathBuf::from))
 }
 
-/// Another build of the program (`$PORTICO_OTHER_BIN`), of an earlier revision, for tests of what stands beside its neighbour.
-/// Nothing where none is named, which is reported.
+/// Returns another build of the program (`$PORTICO_OTHER_BIN`), of an earlier revision, for tests of version skew.
+/// `None`, and a report, if the variable is not set.
 pub fn other_binary() -> Option<&'static Path> {
     static OTHER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let other = OTHER.get_or_init(|| std::env::var_os("PORTICO_OTHER_BIN").map(PathBuf::from)).as_deref();
@@ -26,15 +26,15 @@ pub fn other_binary() -> Option<&'static Path> {
     other
 }
 
-/// The example of an API server to aggregate, built with the binary.
+/// Returns the example of an API server to aggregate, built with the binary.
 pub fn example_backend() -> PathBuf {
     build().with_file_name("examples").join("backend")
 }
 
-/// `target/<profile>/portico`, of the profile and target folder of the running test or binary.
+/// Builds and returns `target/<profile>/portico`, of the profile and target folder of the running test or binary.
 ///
-/// The same selection as `cargo test --workspace`, so that dependencies have the same features and nothing is compiled a
-/// second time.
+/// Uses the same selection as `cargo test --workspace`, so that dependencies have the same features and
+/// nothing is compiled again.
 fn build() -> PathBuf {
     let running = std::env::current_exe().unwrap();
     let is_profile = |folder: &&Path| folder.file_name().is_some_and(|name| name != "deps");

@@ -1,6 +1,6 @@
 //! Chromium, driven over WebDriver (W3C) by chromedriver, as a user's browser would show the console.
 //!
-//! It must not know the console: pages are reached by addresses, elements by selectors.
+//! Does not depend on the console: pages are opened by address, elements found by selector.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -22,18 +22,18 @@ use tokio::net::TcpStream;
 use crate::tools::{line_with, there_is};
 use crate::wait::{PATIENCE, eventually};
 
-/// How long the end of the browser may take.
+/// Time for the browser to end.
 const END: Duration = Duration::from_secs(10);
 
-/// Keys that have no character (WebDriver's code points).
+/// Keys without a character (WebDriver's code points).
 pub mod key {
-    /// Enter.
+    /// The Enter key.
     pub const ENTER: &str = "\u{e007}";
-    /// Escape.
+    /// The Escape key.
     pub const ESCAPE: &str = "\u{e00c}";
-    /// Tab.
+    /// The Tab key.
     pub const TAB: &str = "\u{e004}";
-    /// Control, until the end of what is typed.
+    /// The Control key, which stays pressed until the end of the input.
     pub const CONTROL: &str = "\u{e009}";
 }
 
@@ -47,7 +47,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// A new browser without a history. Nothing, and a word about it, where no chromedriver is.
+    /// Starts a browser without a history. `None`, and a report, if chromedriver is missing.
     pub async fn start() -> Option<Self> {
         if !there_is("chromedriver") {
             return None;
@@ -89,7 +89,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends one command; panics with what the driver says when it fails.
+    /// Sends one command; panics with the driver's error if it fails.
     async fn command(&self, method: Method, path: &str, body: &Value) -> Value {
         self.tried(method.clone(), path, body)
             .await
@@ -100,7 +100,7 @@ impl Browser {
         let tcp = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(tcp)).await.unwrap();
         self.tasks.spawn_until_cancelled("webdriver", async move {
-            // The request that fails says why.
+            // The failed request reports the reason.
             let _ = connection.await;
         });
         let body = if method == Method::POST { body.to_string() } else { String::new() };
@@ -123,12 +123,12 @@ impl Browser {
         self.command(Method::POST, "/url", &json!({"url": address})).await;
     }
 
-    /// Runs a script in the page; `arguments` are its own. What it returns.
+    /// Runs a script in the page with these arguments; returns its result.
     pub async fn run(&self, script: &str, arguments: Value) -> Value {
         self.command(Method::POST, "/execute/sync", &json!({"script": script, "args": arguments})).await
     }
 
-    /// Waits until a script returns something that is true, and gives that back.
+    /// Waits until a script returns a true value, and returns that value.
     pub async fn shown(&self, what: &str, script: &str) -> Value {
         eventually(what, || async {
             let body = json!({"script": script, "args": []});
@@ -140,12 +140,12 @@ impl Browser {
         .await
     }
 
-    /// All text of the page.
+    /// Returns all text of the page.
     pub async fn text(&self) -> String {
         self.run("return document.body.innerText", json!([])).await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until the page has this text.
+    /// Waits until the page contains this text.
     pub async fn has(&self, text: &str) {
         let script = format!("return document.body.innerText.includes({})", json!(text));
         self.shown(&format!("the text {text:?}"), &script).await;
@@ -161,19 +161,19 @@ impl Browser {
         id.expect("an element has an id").to_owned()
     }
 
-    /// Clicks on what a selector finds.
+    /// Clicks on the element of a selector.
     pub async fn click(&self, selector: &str) {
         let element = self.element(selector).await;
         self.command(Method::POST, &format!("/element/{element}/click"), &json!({})).await;
     }
 
-    /// Types into what a selector finds, after what is there.
+    /// Types into the element of a selector, after its present text.
     pub async fn fill(&self, selector: &str, text: &str) {
         let element = self.element(selector).await;
         self.command(Method::POST, &format!("/element/{element}/value"), &json!({"text": text})).await;
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other, at the current focus.
     pub async fn press(&self, keys: &[&str]) {
         let actions: Vec<Value> = keys
             .iter()
@@ -183,27 +183,27 @@ impl Browser {
         self.command(Method::POST, "/actions", &body).await;
     }
 
-    /// What a preference of the system for light or dark would be.
+    /// Emulates a system preference for light or dark colors.
     pub async fn prefer(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         let body = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}});
         self.command(Method::POST, "/goog/cdp/execute", &body).await;
     }
 
-    /// Forgets all files that it has kept.
+    /// Clears the cache.
     pub async fn forget_files(&self) {
         let body = json!({"cmd": "Network.clearBrowserCache", "params": {}});
         self.command(Method::POST, "/goog/cdp/execute", &body).await;
     }
 
-    /// Errors and warnings that the browser has logged since the last look.
+    /// Returns errors and warnings that the browser has logged since the last call.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.command(Method::POST, "/se/log", &json!({"type": "browser"})).await;
         let bad = |entry: &&Value| matches!(entry["level"].as_str(), Some("SEVERE" | "WARNING"));
         log.as_array().unwrap().iter().filter(bad).map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// The origins of all requests since the last look.
+    /// Returns the origins of all requests since the last call.
     pub async fn origins(&self) -> BTreeSet<String> {
         let log = self.command(Method::POST, "/se/log", &json!({"type": "performance"})).await;
         let sent = log.as_array().unwrap().iter().filter_map(|entry| {
@@ -218,7 +218,7 @@ impl Browser {
         sent.filter(|origin| !origin.starts_with("data:")).collect()
     }
 
-    /// What the window shows, as PNG.
+    /// Returns the content of the window as PNG.
     pub async fn screenshot(&self) -> Vec<u8> {
         let png = self.command(Method::GET, "/screenshot", &Value::Null).await;
         base64::Engine::decode(&base64::engine::general_purpose::STANDARD, png.as_str().unwrap()).unwrap()
@@ -236,7 +236,7 @@ impl Browser {
         drop(self);
     }
 
-    /// Ends the session, with which the browser goes; a test that has failed cannot wait for it in any other way.
+    /// Ends the session, and with it the browser. Synchronous, because the drop of a failed test cannot await.
     fn end_session(&self) -> std::io::Result<()> {
         let mut stream = std::net::TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(END))?;

@@ -1,4 +1,4 @@
-//! Clients of a process, as one user or another: kube-rs and raw HTTP over HTTPS, the generated client over gRPC.
+//! Clients of a process with various credentials: kube-rs and raw HTTP over HTTPS, the generated client over gRPC.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::pki::{Pair, certificates};
 use crate::process::Portico;
 
 impl Portico {
-    /// Raw HTTPS as the administrator of the token file.
+    /// Returns a raw HTTPS client of the administrator of the token file.
     pub fn admin(&self) -> Http {
         self.anyone().as_user("admin")
     }
 
-    /// Raw HTTPS without credentials.
+    /// Returns a raw HTTPS client without credentials.
     pub fn anyone(&self) -> Http {
         Http::new(self.https(), self.ca())
     }
 
-    /// Raw HTTPS with a client certificate.
+    /// Returns a raw HTTPS client with a client certificate.
     pub fn with_certificate(&self, pair: &Pair) -> Http {
         Http::with_certificate(self.https(), self.ca(), Some(pair))
     }
 
-    /// kube-rs by `admin.kubeconfig`, as its user would use it.
+    /// Returns a kube-rs client with `admin.kubeconfig`, as a user would create it.
     pub async fn kube(&self) -> kube::Client {
         let kubeconfig = kube::config::Kubeconfig::read_from(self.data().join("admin.kubeconfig")).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
         kube::Client::try_from(config).unwrap()
     }
 
-    /// kube-rs as a user of the token file.
+    /// Returns a kube-rs client of a user of the token file.
     pub fn kube_as(&self, user: &str) -> kube::Client {
         let mut config = kube::Config::new(format!("https://{}", self.https()).parse().unwrap());
         config.root_cert = Some(certificates(self.ca()).iter().map(|c| c.to_vec()).collect());
@@ -40,18 +40,18 @@ impl Portico {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// gRPC by `admin.kubeconfig`, as its user would use it.
+    /// Returns a gRPC client with `admin.kubeconfig`, as a user would create it.
     pub fn control(&self) -> Client {
         let path = self.data().join("admin.kubeconfig");
         Client::connect(&Connection::from_kubeconfig(Path::new(&path), Some("control")).unwrap()).unwrap()
     }
 
-    /// gRPC as a user of the token file.
+    /// Returns a gRPC client of a user of the token file.
     pub fn control_as(&self, user: &str) -> Client {
         Client::connect(&self.control_with(Credentials::Token(format!("{user}-token")))).unwrap()
     }
 
-    /// How to reach the control service with these credentials.
+    /// Returns the settings of a connection to the control service with these credentials.
     pub fn control_with(&self, credentials: Credentials) -> Connection {
         let mut connection = Connection::new(format!("https://{}", self.grpc()));
         connection.ca_pem = Some(self.ca().to_vec());

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The answer to a review that was sent to this path: `/convert`, `/convert/fail`, `/convert/rename` or `/convert/deepen/<levels>`.
+/// Returns the response to a review sent to `/convert`, `/convert/fail`, `/convert/rename` or `/convert/deepen/<levels>`.
 pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
     let mut reader = serde_json::Deserializer::from_slice(review);
     // Reviews of deep objects are accepted.
@@ -32,7 +32,7 @@ pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
         "response": {"uid": request["uid"], "result": result, "convertedObjects": converted}})
 }
 
-/// A value of so many levels.
+/// Returns a value nested to this depth.
 pub(crate) fn nested(levels: &str) -> Value {
     (0..levels.parse().expect("a number of levels")).fold(json!(1), |inner, _: usize| json!({"a": inner}))
 }

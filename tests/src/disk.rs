@@ -1,4 +1,4 @@
-//! A disk that fails, fills up, and loses its power; and a clock that steps. For processes that a test starts.
+//! A disk that fails, fills up, and loses power; and a clock that steps. For processes that a test starts.
 
 mod power;
 mod shim;
@@ -6,5 +6,5 @@ mod shim;
 pub use power::lose_power;
 pub use shim::{Seen, Shim};
 
-/// What goes wrong is printed for whoever runs the test, in one line.
+/// Error of the simulation, printed in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! etcd where its program is installed: a server in a temporary folder, on addresses of its own.
+//! etcd, if it is installed: a server in a temporary folder, on free ports.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::skipped;
 use crate::wait::PATIENCE;
 
-/// Names the program where it is not in PATH.
+/// Variable with the path of the program if it is not in PATH.
 const PROGRAM: &str = "ETCD";
-/// The oldest release that a store takes.
+/// Oldest release that a store accepts.
 const NEEDED: (u32, u32, u32) = (3, 5, 13);
 
-/// A server with a folder of its own.
+/// A server with a temporary folder.
 pub struct EtcdServer {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -28,17 +28,17 @@ pub struct EtcdServer {
 }
 
 impl EtcdServer {
-    /// Starts a server. Nothing where etcd is not installed, or too old, which is reported.
+    /// Starts a server. `None`, and a report, if etcd is not installed or too old.
     pub fn start() -> Option<Self> {
         Self::start_with(&[])
     }
 
-    /// The same with further flags.
+    /// Starts a server with further flags.
     pub fn start_with(flags: &[&str]) -> Option<Self> {
         Self::start_as(flags, false)
     }
 
-    /// One that speaks TLS with those alone who show a certificate of this CA.
+    /// Starts a server that requires TLS with client certificates of this CA.
     pub fn start_over_tls(ca: &str, cert: &str, key: &str) -> Option<Self> {
         let flags = ["--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", cert, "--key-file", key];
         Self::start_as(&flags, true)
@@ -55,7 +55,7 @@ impl EtcdServer {
         Some(server)
     }
 
-    /// Starts it on the data that it had.
+    /// Starts the server on its present data.
     pub fn start_again(&self) {
         let (client, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer));
         let mut command = Command::new("setpriv");
@@ -81,42 +81,42 @@ impl EtcdServer {
 
     fn is_ready(&self) -> bool {
         match self.over_tls {
-            // Whoever shows no certificate gets no answer.
+            // Connections without a client certificate get no response.
             true => std::net::TcpStream::connect(("127.0.0.1", self.client)).is_ok(),
             false => self.post("kv/range", r#"{"key":"AA=="}"#).is_some(),
         }
     }
 
-    /// Asks its HTTP gateway; the answer's body, if it is one of success.
+    /// Sends a request to the HTTP gateway; returns the body of a successful response.
     pub fn post(&self, path: &str, body: &str) -> Option<String> {
         post(self.client, path, body, PATIENCE)
     }
 
-    /// Whether its files hold these bytes.
+    /// Returns true if a file of the server contains these bytes.
     pub fn holds(&self, text: &str) -> bool {
         holds(&self.folder.path().join("data"), text.as_bytes())
     }
 
-    /// Ends it as a loss of power would.
+    /// Ends the server abruptly, as a power loss would.
     pub fn kill(&self) {
         let Some(mut running) = self.running.lock().take() else { return };
         kill_process(Pid::from_child(&running), Signal::KILL).unwrap();
         running.wait().unwrap();
     }
 
-    /// Keeps a copy of what it holds, while it does not run.
+    /// Saves a copy of the data, while the server does not run.
     pub fn keep(&self, name: &str) {
         copy(&self.folder.path().join("data"), &self.folder.path().join(name));
     }
 
-    /// Puts a copy in place of what it holds, while it does not run.
+    /// Restores a saved copy of the data, while the server does not run.
     pub fn bring_back(&self, name: &str) {
         let data = self.folder.path().join("data");
         std::fs::remove_dir_all(&data).unwrap();
         copy(&self.folder.path().join(name), &data);
     }
 
-    /// Where it is.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("{}://127.0.0.1:{}", if self.over_tls { "https" } else { "http" }, self.client)
     }
@@ -140,7 +140,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(done.success());
 }
 
-/// Asks the HTTP gateway of one at this port, in time; the answer's body, if it is one of success.
+/// Sends a request to the HTTP gateway at this port; returns the body of a successful response within the time.
 pub(crate) fn post(port: u16, path: &str, body: &str, within: Duration) -> Option<String> {
     use std::io::{Read as _, Write as _};
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
@@ -156,7 +156,7 @@ pub(crate) fn post(port: u16, path: &str, body: &str, within: Duration) -> Optio
     head.split(' ').nth(1).filter(|code| *code == "200").map(|_| body.to_owned())
 }
 
-/// The program, if it is new enough.
+/// Returns the program, if it is new enough.
 pub(crate) fn program() -> Option<PathBuf> {
     let found = std::env::var_os(PROGRAM).map(PathBuf::from).or_else(in_path);
     let Some(program) = found else {
@@ -181,7 +181,7 @@ fn in_path() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|program| program.is_file())
 }
 
-/// A free port: etcd does not choose one itself.
+/// Returns a free port: etcd does not choose one itself.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

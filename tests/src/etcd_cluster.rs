@@ -1,4 +1,4 @@
-//! Three members of etcd, of which each can be killed, paused, and started again.
+//! An etcd cluster of three members, each of which can be killed, paused, and restarted.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -9,9 +9,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::etcd::{free_port, post, program};
 use crate::wait::PATIENCE;
 
-/// How many members there are: one of them can be missed.
+/// Number of members: the cluster tolerates the loss of one.
 pub const MEMBERS: usize = 3;
-/// How long a member may take to answer: one may be paused.
+/// Time for a response of a member, which may be paused.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// A cluster; its processes end when this is dropped.
@@ -27,7 +27,7 @@ struct Member {
     running: Option<Child>,
 }
 
-/// What a member says of itself.
+/// Status reported by a member.
 #[derive(Clone, Debug, serde::Deserialize)]
 struct Status {
     header: Header,
@@ -43,7 +43,7 @@ struct Header {
 }
 
 impl EtcdCluster {
-    /// Starts the members and waits for a leader. Nothing where etcd is not installed, or too old, which is reported.
+    /// Starts the members and waits for a leader. `None`, and a report, if etcd is not installed or too old.
     pub fn start() -> Option<Self> {
         let program = program()?;
         let folder = tempfile::Builder::new().prefix("portico-etcd-").tempdir().unwrap();
@@ -54,7 +54,7 @@ impl EtcdCluster {
         Some(cluster)
     }
 
-    /// Waits until one leads.
+    /// Waits until there is a leader.
     pub fn wait_for_leader(&self) -> usize {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -66,7 +66,7 @@ impl EtcdCluster {
         }
     }
 
-    /// Starts a member on the data that it had, if it does not run, without waiting.
+    /// Starts a member on its present data, without waiting, unless it is running.
     pub fn start_again(&mut self, at: usize) {
         if self.members[at].running.as_mut().is_some_and(|running| running.try_wait().unwrap().is_none()) {
             return;
@@ -81,7 +81,7 @@ impl EtcdCluster {
         let (client, peer) = (url(self.members[at].client), url(self.members[at].peer));
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "SIGKILL"]).arg(&self.program);
-        // What a kill leaves is in the page cache: syncs matter to losses of power alone, of which there are none here.
+        // A kill does not lose the page cache: syncs matter only for power losses, which are not tested here.
         command.args(["--unsafe-no-fsync", "--name", &format!("member-{at}"), "--log-level", "error"]);
         command.arg("--data-dir").arg(self.folder.path().join(format!("data-{at}")));
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
@@ -92,21 +92,21 @@ impl EtcdCluster {
         self.members[at].running = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
     }
 
-    /// `kill -9`.
+    /// Kills a member (`kill -9`).
     pub fn kill(&mut self, at: usize) {
         let Some(mut running) = self.members[at].running.take() else { return };
         kill_process(Pid::from_child(&running), Signal::KILL).unwrap();
         running.wait().unwrap();
     }
 
-    /// Stops a member where it stands, or lets it go on.
+    /// Pauses or continues a member.
     pub fn pause(&self, at: usize, pauses: bool) {
         let Some(running) = &self.members[at].running else { return };
         let signal = if pauses { Signal::STOP } else { Signal::CONT };
         kill_process(Pid::from_child(running), signal).unwrap();
     }
 
-    /// Everything runs again.
+    /// Restarts or continues all members.
     pub fn heal(&mut self) {
         for at in 0..MEMBERS {
             self.pause(at, false);
@@ -118,7 +118,7 @@ impl EtcdCluster {
         serde_json::from_str(&self.post(at, "maintenance/status", "{}")?).ok()
     }
 
-    /// Asks a member's HTTP gateway; the answer's body, if it is one of success.
+    /// Sends a request to a member's HTTP gateway; returns the body of a successful response.
     pub fn post(&self, at: usize, path: &str, body: &str) -> Option<String> {
         self.members[at].running.as_ref()?;
         post(self.members[at].client, path, body, ANSWER)
@@ -128,18 +128,18 @@ impl EtcdCluster {
         (0..MEMBERS).filter_map(|at| Some((at, self.status(at)?)))
     }
 
-    /// Who leads, as the leader itself says.
+    /// Returns the leader, as reported by itself.
     pub fn leader(&self) -> Option<usize> {
         let leads = |status: &Status| status.leader.as_ref() == Some(&status.header.member_id);
         self.statuses().find(|(_, status)| leads(status)).map(|(at, _)| at)
     }
 
-    /// How often leaders were chosen, elections without a winner included.
+    /// Returns the term: the number of elections, including those without a winner.
     pub fn term(&self) -> u64 {
         self.statuses().filter_map(|(_, status)| status.term.parse().ok()).max().unwrap_or_default()
     }
 
-    /// Forgets history up to so many revisions before now; whether a member has done so.
+    /// Compacts the history except for the last `kept` revisions; returns true if a member did it.
     pub fn compact(&self, kept: i64) -> bool {
         let revisions = self.statuses().filter_map(|(_, status)| status.header.revision?.parse::<i64>().ok());
         let up_to = revisions.max().unwrap_or_default() - kept;
@@ -147,12 +147,12 @@ impl EtcdCluster {
         up_to > 0 && (0..MEMBERS).any(|at| self.post(at, "kv/compaction", &body).is_some())
     }
 
-    /// Where a member is.
+    /// Returns the address of a member.
     pub fn address(&self, at: usize) -> std::net::SocketAddr {
         ([127, 0, 0, 1], self.members[at].client).into()
     }
 
-    /// The logs of the members.
+    /// Returns the logs of the members.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A server that breaks each exchange in one way, with real sockets and real TLS: what webhooks and backends do wrong.
+//! A server that breaks each exchange in one way, with real sockets and real TLS: faults of webhooks and backends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,52 +13,52 @@ use tokio_rustls::server::TlsStream;
 
 use crate::pki::{Authority, Clients, Pair};
 
-/// What is done to a connection.
+/// Fault of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is accepted, and nothing more.
+    /// Accepts the connection, and sends nothing.
     HangBeforeTls,
-    /// It is reset at once.
+    /// Resets the connection at once.
     Reset,
-    /// It is closed at once.
+    /// Closes the connection at once.
     Close,
-    /// It speaks no TLS.
+    /// Does not use TLS.
     Plain,
-    /// Its certificate is of another authority.
+    /// Presents a certificate of another authority.
     AnotherAuthority,
-    /// Its certificate is for other names.
+    /// Presents a certificate for other names.
     OtherNames,
-    /// Its certificate has expired.
+    /// Presents an expired certificate.
     Expired,
-    /// The request is read, and nothing more.
+    /// Reads the request, and sends nothing.
     HangAfterRequest,
-    /// It is closed when the request has arrived.
+    /// Closes the connection when the request has arrived.
     CloseAfterRequest,
-    /// It is reset when the request has arrived.
+    /// Resets the connection when the request has arrived.
     ResetAfterRequest,
-    /// The head of an answer is sent, and nothing more.
+    /// Sends the head of a response, and nothing more.
     HangAfterHead,
-    /// The head and some of the body are sent, and nothing more.
+    /// Sends the head and a part of the body, and nothing more.
     HangInBody,
-    /// It is closed in the middle of the body.
+    /// Closes the connection in the middle of the body.
     CloseInBody,
-    /// It is closed in the middle of a body of chunks.
+    /// Closes the connection in the middle of a chunked body.
     CloseInChunks,
-    /// The body never ends.
+    /// Sends an endless body.
     Endless,
-    /// The body has a gibibyte.
+    /// Sends a body of a gibibyte.
     Huge,
-    /// The answer is not HTTP.
+    /// Sends a response that is not HTTP.
     NotHttp,
-    /// The answer has no body that its code allows: 304.
+    /// Sends a response whose code allows no body: 304.
     NotModified,
 }
 
 /// A server with a fault. Dropping it stops it.
 pub struct Faulty {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
-    /// The authority of the certificates that are right (PEM).
+    /// Authority of the valid certificates (PEM).
     pub ca: String,
     connections: Arc<AtomicUsize>,
     tasks: TaskSet,
@@ -69,7 +69,7 @@ const BLOCK: usize = 64 << 10;
 const HUGE: usize = 1 << 30;
 
 impl Faulty {
-    /// Serves at loopback.
+    /// Starts a server on loopback.
     pub async fn start(fault: Fault) -> Self {
         let (authority, stranger) = (Authority::new("faulty-ca"), Authority::new("stranger-ca"));
         let pair = match fault {
@@ -92,7 +92,7 @@ impl Faulty {
                 count.fetch_add(1, Ordering::Relaxed);
                 let acceptor = acceptor.clone();
                 set.spawn_until_cancelled("faulty-connection", async move {
-                    // That the other side ends it is a part of some faults.
+                    // Errors are expected: some faults make the client end the connection.
                     let _ = connection(stream, fault, acceptor).await;
                 });
             }
@@ -100,7 +100,7 @@ impl Faulty {
         Self { address, ca, connections, tasks }
     }
 
-    /// How many connections were accepted.
+    /// Returns the number of accepted connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -113,7 +113,7 @@ impl Drop for Faulty {
 }
 
 fn reset(stream: &TcpStream) {
-    // A linger of nothing makes the close a reset.
+    // A linger of zero makes the close a reset.
     let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
@@ -160,7 +160,7 @@ async fn answer(mut stream: TlsStream<TcpStream>, fault: Fault) -> std::io::Resu
     if hangs { std::future::pending().await } else { Ok(()) }
 }
 
-/// Spaces in blocks: chunks without an end, or so many of them.
+/// Sends spaces in blocks: endless chunks, or a body of this length.
 async fn blocks(mut stream: TlsStream<TcpStream>, rest: &str, length: Option<usize>) -> std::io::Result<()> {
     stream.write_all(format!("{HEAD}{rest}").as_bytes()).await?;
     let block = vec![b' '; BLOCK];

@@ -1,4 +1,4 @@
-//! An HTTP client that sends what it is given, odd things too: HTTP/1.1 over rustls, one connection per request.
+//! An HTTP client that sends requests unchanged, even invalid ones: HTTP/1.1 over rustls, one connection per request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio_rustls::client::TlsStream;
 use crate::pki::{Pair, certificates};
 use crate::wait::PATIENCE;
 
-/// A client of one address, as one user.
+/// A client of one address with the credentials of one user.
 #[derive(Clone)]
 pub struct Http {
     address: SocketAddr,
@@ -32,34 +32,34 @@ pub struct Http {
     tasks: TaskSet,
 }
 
-/// What came back.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
+    /// Status code of the response.
     pub status: StatusCode,
-    /// The headers.
+    /// Headers of the response.
     pub headers: HeaderMap,
-    /// The whole body.
+    /// Complete body of the response.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// The body as JSON; null when it is not.
+    /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// A header's text.
+    /// Returns the text of a header.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
     }
 
-    /// The body, which must be a Status of this code and reason.
+    /// Returns the body, which must be a Status of this code and reason.
     pub fn status_body(&self, code: u16, reason: &str) -> Value {
         let body = self.json();
         assert_eq!(self.status.as_u16(), code, "{}", self.text());
@@ -70,16 +70,16 @@ impl Answer {
     }
 }
 
-/// A connection that could not be made, or broke: for tests that expect so.
+/// Error of a connection that failed or broke, for tests that expect it.
 pub type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 impl Http {
-    /// A client that trusts this CA and presents nothing.
+    /// Creates a client that trusts this CA and presents no certificate.
     pub fn new(address: SocketAddr, ca: &[u8]) -> Self {
         Self::with_certificate(address, ca, None)
     }
 
-    /// A client that trusts this CA and presents this certificate.
+    /// Creates a client that trusts this CA and presents this certificate.
     pub fn with_certificate(address: SocketAddr, ca: &[u8], pair: Option<&Pair>) -> Self {
         crate::install_provider();
         let mut roots = RootCertStore::empty();
@@ -93,19 +93,19 @@ impl Http {
         Self { address, tls: Arc::new(tls), token: None, tasks: TaskSet::new() }
     }
 
-    /// The same as another user of the harness's token file.
+    /// Returns a client of another user of the harness's token file.
     #[must_use]
     pub fn as_user(&self, user: &str) -> Self {
         self.with_token(&format!("{user}-token"))
     }
 
-    /// The same with this bearer token.
+    /// Returns a client with this bearer token.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// The same, but this protocol alone is offered by ALPN: for [`Http::dial`].
+    /// Returns a client that offers only this protocol by ALPN, for [`Http::dial`].
     #[must_use]
     pub fn offering(&self, protocol: &[u8]) -> Self {
         let mut tls = self.tls.as_ref().clone();
@@ -113,7 +113,7 @@ impl Http {
         Self { tls: Arc::new(tls), ..self.clone() }
     }
 
-    /// A TLS connection, for bytes that no HTTP library would send.
+    /// Opens a TLS connection, for bytes that no HTTP library would send.
     pub async fn dial(&self) -> Result<TlsStream<TcpStream>, Broken> {
         let tcp = TcpStream::connect(self.address).await?;
         tcp.set_nodelay(true)?;
@@ -121,10 +121,10 @@ impl Http {
         Ok(TlsConnector::from(self.tls.clone()).connect(name, tcp).await?)
     }
 
-    /// Sends these bytes and reads until the server closes or has been silent for a second.
+    /// Sends these bytes and reads until the server closes or is silent for a second.
     pub async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.dial().await.unwrap();
-        // The server may refuse before it has read all.
+        // The server may refuse before it has read everything.
         let _ = stream.write_all(bytes).await;
         let _ = stream.flush().await;
         let mut read = Vec::new();
@@ -137,29 +137,29 @@ impl Http {
         String::from_utf8_lossy(&read).into_owned()
     }
 
-    /// A kept connection.
+    /// Opens a persistent connection.
     pub async fn connect(&self) -> Result<Connection, Broken> {
         let (sender, connection) = http1::handshake(TokioIo::new(self.dial().await?)).await?;
         let connection = connection.with_upgrades();
         self.tasks.spawn_until_cancelled("http-client", async move {
-            // The request that fails says why.
+            // The failed request reports the reason.
             let _ = connection.await;
         });
         Ok(Connection { sender, host: self.address.to_string(), token: self.token.clone() })
     }
 
-    /// Sends a request; the body of the answer is left to be read.
+    /// Sends a request; the body of the response is not read.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
         self.connect().await?.send(request).await
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the complete response.
     pub async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
         let answer = tokio::time::timeout(PATIENCE, async { collect(self.send(request).await?).await });
         answer.await.map_err(|_| "no answer in time")?
     }
 
-    /// Sends a request over HTTP/2 and reads the whole answer.
+    /// Sends a request over HTTP/2 and reads the complete response.
     pub async fn fetch_over_http2(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let uri = Uri::builder().scheme("https").authority(self.address.to_string()).path_and_query(path);
@@ -170,7 +170,7 @@ impl Http {
         let mut answer = std::pin::pin!(tokio::time::timeout(PATIENCE, answer));
         let answer = tokio::select! {
             answer = &mut answer => answer,
-            // The answer may have come with the end.
+            // The response may have arrived together with the end.
             ended = connection => {
                 ended?;
                 answer.await
@@ -179,18 +179,18 @@ impl Http {
         answer.map_err(|_| "no answer in time")?
     }
 
-    /// GET; panics when there is no answer.
+    /// Sends a GET; panics if there is no response.
     pub async fn get(&self, path: &str) -> Answer {
         self.request(Method::GET, path, "", Vec::new()).await
     }
 
-    /// GET with an Accept header.
+    /// Sends a GET with an Accept header.
     pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
         let request = Request::get(path).header("accept", accept).body(Full::default()).unwrap();
         self.fetch(request).await.unwrap_or_else(|e| panic!("GET {path}: {e}"))
     }
 
-    /// Any method with a body; panics when there is no answer.
+    /// Sends a request of any method with a body; panics if there is no response.
     pub async fn request(
         &self,
         method: Method,
@@ -206,28 +206,28 @@ impl Http {
         self.fetch(request).await.unwrap_or_else(|e| panic!("{method} {path}: {e}"))
     }
 
-    /// POST of JSON.
+    /// Sends a POST of JSON.
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         self.request(Method::POST, path, "application/json", body.to_string()).await
     }
 
-    /// PUT of JSON.
+    /// Sends a PUT of JSON.
     pub async fn put(&self, path: &str, body: &Value) -> Answer {
         self.request(Method::PUT, path, "application/json", body.to_string()).await
     }
 
-    /// JSON merge patch.
+    /// Sends a JSON merge patch.
     pub async fn merge(&self, path: &str, body: &Value) -> Answer {
         self.request(Method::PATCH, path, "application/merge-patch+json", body.to_string()).await
     }
 
-    /// DELETE.
+    /// Sends a DELETE.
     pub async fn delete(&self, path: &str) -> Answer {
         self.request(Method::DELETE, path, "", Vec::new()).await
     }
 }
 
-/// A connection that is used for one request after another.
+/// A connection for consecutive requests.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,
@@ -248,14 +248,14 @@ impl Connection {
         Ok(self.sender.send_request(request).await?)
     }
 
-    /// GET, the whole answer.
+    /// Sends a GET; returns the complete response.
     pub async fn get(&mut self, path: &str) -> Result<Answer, Broken> {
         let request = Request::get(path).body(Full::default())?;
         collect(self.send(request).await?).await
     }
 }
 
-/// Reads the body.
+/// Reads the complete body.
 pub async fn collect(response: Response<Incoming>) -> Result<Answer, Broken> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
@@ -269,12 +269,12 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Of this body.
+    /// Creates a reader of this body.
     pub fn new(body: Incoming) -> Self {
         Self { body, rest: Vec::new() }
     }
 
-    /// The next line; nothing at the end. Panics when none comes in time.
+    /// Returns the next line; `None` at the end. Panics if no line arrives in time.
     pub async fn next(&mut self) -> Option<Value> {
         tokio::time::timeout(PATIENCE, self.read()).await.expect("no line in time")
     }

@@ -1,4 +1,4 @@
-//! HTTP/2 frames written by hand, for what no library would send.
+//! HTTP/2 frames encoded by hand, for sequences that no library would send.
 
 use std::time::Duration;
 
@@ -9,34 +9,34 @@ use tokio_rustls::client::TlsStream;
 
 use crate::http::{Broken, Http};
 
-/// Types of frames (RFC 9113, section 6).
+/// Frame type DATA (RFC 9113, section 6).
 pub const DATA: u8 = 0;
-/// See [`DATA`].
+/// Frame type HEADERS.
 pub const HEADERS: u8 = 1;
-/// See [`DATA`].
+/// Frame type PRIORITY.
 pub const PRIORITY: u8 = 2;
-/// See [`DATA`].
+/// Frame type RST_STREAM.
 pub const RST_STREAM: u8 = 3;
-/// See [`DATA`].
+/// Frame type SETTINGS.
 pub const SETTINGS: u8 = 4;
-/// See [`DATA`].
+/// Frame type PING.
 pub const PING: u8 = 6;
-/// See [`DATA`].
+/// Frame type GOAWAY.
 pub const GOAWAY: u8 = 7;
-/// See [`DATA`].
+/// Frame type WINDOW_UPDATE.
 pub const WINDOW_UPDATE: u8 = 8;
-/// See [`DATA`].
+/// Frame type CONTINUATION.
 pub const CONTINUATION: u8 = 9;
 
-/// Flags: the last frame of a stream, of a head.
+/// Flag of the last frame of a stream.
 pub const END_STREAM: u8 = 1;
-/// See [`END_STREAM`].
+/// Flag of the last frame of a head.
 pub const END_HEADERS: u8 = 4;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADER: usize = 9;
 
-/// One frame.
+/// Encodes one frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut frame = vec![length[1], length[2], length[3], kind, flags];
@@ -45,7 +45,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A header of a head that is not put into the table (RFC 7541, section 6.2.2); name and value are shorter than 127 bytes.
+/// Encodes a header that is not added to the table (RFC 7541, section 6.2.2); name and value are shorter than 127 bytes.
 pub fn literal(name: &str, value: &str) -> Vec<u8> {
     let length = |text: &str| u8::try_from(text.len()).ok().filter(|n| *n < 127).expect("a short text");
     let mut header = vec![0, length(name)];
@@ -55,7 +55,7 @@ pub fn literal(name: &str, value: &str) -> Vec<u8> {
     header
 }
 
-/// The head of a request of nobody.
+/// Encodes the head of a request without credentials.
 pub fn head(method: &str, path: &str) -> Vec<u8> {
     let pairs = [(":method", method), (":scheme", "https"), (":authority", "portico"), (":path", path)];
     pairs.into_iter().flat_map(|(name, value)| literal(name, value)).collect()
@@ -64,26 +64,26 @@ pub fn head(method: &str, path: &str) -> Vec<u8> {
 /// A frame that the server sent.
 #[derive(Debug)]
 pub struct Received {
-    /// Its type.
+    /// Frame type.
     pub kind: u8,
-    /// Its flags.
+    /// Frame flags.
     pub flags: u8,
-    /// Its stream.
+    /// Stream of the frame.
     pub stream: u32,
-    /// What it says.
+    /// Payload of the frame.
     pub payload: Vec<u8>,
 }
 
-/// What the server sends.
+/// Reader of the server's frames.
 pub struct Frames {
     stream: ReadHalf<TlsStream<TcpStream>>,
     read: BytesMut,
 }
 
-/// Where frames are written to.
+/// Sink of frames to the server.
 pub type FrameSink = WriteHalf<TlsStream<TcpStream>>;
 
-/// A connection that has sent its preface and these settings (identifier and value).
+/// Opens a connection, and sends the preface and these settings (identifier and value).
 pub async fn open(http: &Http, settings: &[(u16, u32)]) -> Result<(Frames, FrameSink), Broken> {
     let (stream, mut sink) = tokio::io::split(http.offering(b"h2").dial().await?);
     let mut payload = Vec::new();
@@ -98,7 +98,7 @@ pub async fn open(http: &Http, settings: &[(u16, u32)]) -> Result<(Frames, Frame
 }
 
 impl Frames {
-    /// The next frame; nothing at the end of the connection, however it comes.
+    /// Returns the next frame; `None` at the end of the connection, including errors.
     pub async fn next(&mut self) -> Option<Received> {
         loop {
             if let Some(frame) = self.take() {
@@ -122,10 +122,10 @@ impl Frames {
         Some(Received { kind, flags, stream, payload: frame[HEADER..].to_vec() })
     }
 
-    /// Everything until the server closes the connection.
+    /// Reads all frames until the server closes the connection.
     ///
     /// # Panics
-    /// It stays open for longer than `patience`.
+    /// Panics if the connection stays open for longer than `patience`.
     pub async fn until_closed(mut self, patience: Duration) -> Vec<Received> {
         let mut all = Vec::new();
         let end = async {

@@ -1,9 +1,9 @@
-//! A backend that decides about images: what each image is to it.
+//! A backend that reviews images by their names.
 
 use serde_json::{Value, json};
 
-/// The answer to a review: images whose names end like that are denied, with a reason or without; others are allowed, and those
-/// that are `noted` noted.
+/// Returns the response to a review: images with the tags `denied` (with a reason) and `unwanted` (without) are denied; others
+/// are allowed, and those with the tag `noted` annotated.
 pub(crate) fn answer(review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let containers = review["spec"]["containers"].as_array().into_iter().flatten();

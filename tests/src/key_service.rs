@@ -1,4 +1,4 @@
-//! A key service: a KMS v2 plugin on a Unix socket, whose keys are masks made of their ids.
+//! A key service: a KMS v2 plugin on a Unix socket, whose keys are masks derived from their ids.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,18 +13,18 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-/// A key service that runs. Dropping it ends it, and leaves its socket behind.
+/// A running key service. Dropping it ends it, and leaves its socket behind.
 pub struct KeyServicePlugin {
     state: Arc<Mutex<State>>,
-    /// Its own, so that connections end with it.
+    /// Separate runtime, so that connections end with the service.
     runtime: Option<Runtime>,
 }
 
-/// Its settings, and the requests that it got.
+/// Settings of the service, and its counters.
 #[derive(Clone, Debug, Default)]
 struct State {
     key_id: String,
-    /// Keys that it no longer has.
+    /// Keys that the service has lost.
     lost: Vec<String>,
     wrapped: usize,
     unwrapped: usize,
@@ -33,7 +33,7 @@ struct State {
 struct Plugin(Arc<Mutex<State>>);
 
 impl KeyServicePlugin {
-    /// Listens at this path, in the place of what was there, with the key of this id.
+    /// Listens at this path, replacing a present socket, with the key of this id.
     pub fn start(socket: &Path, key_id: &str) -> Self {
         let _none = std::fs::remove_file(socket);
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -56,12 +56,12 @@ impl KeyServicePlugin {
         self.state.lock().unwrap().key_id = key_id.to_owned();
     }
 
-    /// Unwraps nothing any more that this key has wrapped.
+    /// Removes this key: values that it wrapped cannot be unwrapped any more.
     pub fn lose(&self, key_id: &str) {
         self.state.lock().unwrap().lost.push(key_id.to_owned());
     }
 
-    /// How many keys it has wrapped, and unwrapped.
+    /// Returns how many keys were wrapped, and unwrapped.
     pub fn calls(&self) -> (usize, usize) {
         let state = self.state.lock().unwrap();
         (state.wrapped, state.unwrapped)
@@ -76,7 +76,7 @@ impl Drop for KeyServicePlugin {
     }
 }
 
-/// Applied twice it changes nothing.
+/// Applies the mask of a key, which is its own inverse.
 fn masked(bytes: &[u8], key_id: &str) -> Vec<u8> {
     bytes.iter().zip(key_id.bytes().cycle()).map(|(byte, mask)| byte ^ mask).collect()
 }

@@ -1,4 +1,4 @@
-//! A real kube-apiserver on an etcd, where the variable `KUBE_APISERVER` names its program.
+//! A real kube-apiserver on an etcd, if the variable `KUBE_APISERVER` contains the path of its program.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::http::Http;
 use crate::pki::{Authority, self_signed};
 use crate::{EtcdServer, skipped, until};
 
-/// Names the program.
+/// Variable with the path of the program.
 const PROGRAM: &str = "KUBE_APISERVER";
-/// Whom it lets do everything, by this token.
+/// Token file with the administrator.
 const TOKENS: &str = "token-of-admin,admin,1,system:masters\n";
 
-/// A running one.
+/// A running kube-apiserver.
 pub struct KubeApiserver {
     folder: tempfile::TempDir,
     running: Child,
@@ -26,7 +26,7 @@ pub struct KubeApiserver {
 }
 
 impl KubeApiserver {
-    /// Starts one on the data of this etcd, with further flags. Nothing where there is no program, which is reported.
+    /// Starts a kube-apiserver on the data of this etcd, with further flags. `None`, and a report, if there is no program.
     pub async fn start(etcd: &EtcdServer, flags: &[&str]) -> Option<Self> {
         let Some(program) = std::env::var_os(PROGRAM).map(PathBuf::from) else {
             skipped("KUBE_APISERVER names no kube-apiserver");
@@ -49,7 +49,7 @@ impl KubeApiserver {
             ("--cert-dir", folder.path().join("certs").display().to_string()),
             ("--tls-cert-file", file("tls.crt", &pair.cert)),
             ("--tls-private-key-file", file("tls.key", &pair.key)),
-            // It reads a public key of a certificate, not of a PKCS#8 key.
+            // It can read the public key of a certificate, but not of a PKCS#8 key.
             ("--service-account-key-file", file("signer.crt", &signer.cert)),
             ("--service-account-signing-key-file", file("signer.key", &signer.key)),
             ("--token-auth-file", file("tokens.csv", TOKENS)),
@@ -76,12 +76,12 @@ impl KubeApiserver {
         Some(server)
     }
 
-    /// As somebody who may do everything.
+    /// Returns a client of the administrator.
     pub fn admin(&self) -> Http {
         Http::new(self.address, self.ca.as_bytes()).with_token("token-of-admin")
     }
 
-    /// What it has logged.
+    /// Returns the log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

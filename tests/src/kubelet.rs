@@ -1,5 +1,5 @@
-//! A kubelet that speaks SPDY alone, as all did before nodes could declare more: `exec` and `attach` by the rules of
-//! upstream's `cri-streaming`, with a handful of commands of our own, and ports that echo.
+//! A kubelet that supports only SPDY, as all did before nodes could declare more: `exec` and `attach` by the rules of
+//! upstream's `cri-streaming`, with a few commands for tests, and ports that echo.
 
 mod commands;
 mod wire;
@@ -20,14 +20,14 @@ use tokio::net::TcpListener;
 use crate::backend::Seen;
 use crate::pki::{Authority, Clients};
 
-/// What it speaks, by the first segment of a path.
+/// Supported protocols by the first segment of a path.
 const PROTOCOLS: [(&str, &str); 3] =
     [("exec", "v4.channel.k8s.io"), ("attach", "v4.channel.k8s.io"), ("portForward", "portforward.k8s.io")];
 const STREAM_PROTOCOL: &str = "x-stream-protocol-version";
 
 /// A running kubelet. Dropping it stops it.
 pub struct SpdyKubelet {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
     /// The CA of its certificate (PEM).
     pub ca: String,
@@ -36,7 +36,7 @@ pub struct SpdyKubelet {
 }
 
 impl SpdyKubelet {
-    /// Speaks with whoever shows a certificate of this CA (PEM).
+    /// Starts a kubelet that requires client certificates of this CA (PEM).
     pub async fn start(clients: &str) -> Self {
         let authority = Authority::new("kubelet-ca");
         let ip = Ipv4Addr::LOCALHOST;
@@ -65,7 +65,7 @@ impl SpdyKubelet {
                         }
                     });
                     let http = hyper::server::conn::http1::Builder::new();
-                    // However a connection ends: a test looks at what was sent on it.
+                    // Errors do not matter: tests check the data that was sent.
                     let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
                 });
             }
@@ -73,12 +73,12 @@ impl SpdyKubelet {
         this
     }
 
-    /// What has arrived.
+    /// Returns the requests that arrived.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The newest of it.
+    /// Returns the newest request.
     pub fn last(&self) -> Seen {
         self.seen().pop().expect("a request arrived")
     }

@@ -1,7 +1,7 @@
-//! The harness: the real binary in real processes, clients for its listeners, and backends that misbehave on request.
+//! The test harness: the real binary in real processes, clients of its listeners, and backends with configurable faults.
 //!
-//! It must not know the inside of the system: everything goes through HTTPS, gRPC, files and signals. It panics with what
-//! it saw, for it reports to nobody but the test.
+//! Does not depend on the internals of the system: everything goes through HTTPS, gRPC, files and signals. Functions panic with
+//! the observed state, because only tests use them.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails by panicking")]
 
 mod access_review;
@@ -48,15 +48,15 @@ pub use process::{Launch, Portico};
 pub use wait::{PATIENCE, eventually, until, within};
 pub use wire::Wire;
 
-/// Makes rustls use the one provider of the tree, for clients that ask for the process's default.
+/// Installs the crypto provider for rustls, for clients that use the process's default.
 pub fn install_provider() {
-    // An error means that it is there already.
+    // Fails only if a provider is installed already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }
 
-/// An address of this machine that others could have. Nothing, and a word about it, when there is none.
+/// Returns an address of this machine that is reachable from other machines. `None`, and a report, if there is none.
 pub fn own_address() -> Option<std::net::IpAddr> {
-    // Connecting a UDP socket sends nothing; it only chooses the address to send from.
+    // Connecting a UDP socket sends nothing; it only selects the source address.
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let address = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
     let own = address.ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback());
@@ -66,19 +66,19 @@ pub fn own_address() -> Option<std::net::IpAddr> {
     own
 }
 
-/// Shows what a test has measured, past the capturing of output.
+/// Prints a measurement of a test, bypassing the capturing of output.
 pub fn measured(what: &str) {
     use std::io::Write as _;
-    // Not eprintln: that would be captured.
+    // Not eprintln, which is captured.
     std::io::stderr().write_all(format!("MEASURED: {what}\n").as_bytes()).unwrap();
 }
 
-/// Reports that a test checks nothing, or not all, on this machine, past the capturing of output. `PORTICO_STRICT` makes
-/// that a failure; `PORTICO_SKIPS` names a file to which the reason is added (`.ci/run` reads it).
+/// Reports that a test checks nothing, or not everything, on this machine, bypassing the capturing of output. `PORTICO_STRICT`
+/// makes this a failure; `PORTICO_SKIPS` names a file to which the reason is added (`.ci/run` reads it).
 pub fn skipped(why: &str) {
     use std::io::Write as _;
     assert!(std::env::var_os("PORTICO_STRICT").is_none(), "skipped: {why}");
-    // Not eprintln: that would be captured.
+    // Not eprintln, which is captured.
     std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes()).unwrap();
     if let Some(file) = std::env::var_os("PORTICO_SKIPS") {
         let mut file = std::fs::File::options().append(true).create(true).open(file).unwrap();

@@ -13,7 +13,7 @@ pub const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Path of the CustomResourceDefinitions.
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// An APIService of version v1 of this group that nothing serves: local, so Available at once.
+/// Returns an APIService of version v1 of this group without a backend: local, and therefore Available at once.
 pub fn local(group: &str) -> Value {
     json!({
         "apiVersion": "apiregistration.k8s.io/v1",
@@ -23,7 +23,7 @@ pub fn local(group: &str) -> Value {
     })
 }
 
-/// The same behind a Service `default/backend` on this port.
+/// Returns an APIService with the Service `default/backend` on this port.
 pub fn remote(group: &str, ca: &str, port: u16) -> Value {
     let mut object = local(group);
     object["spec"]["service"] = json!({"namespace": "default", "name": "backend", "port": port});
@@ -31,14 +31,14 @@ pub fn remote(group: &str, ca: &str, port: u16) -> Value {
     object
 }
 
-/// The same with the addresses of its backends as an annotation.
+/// Returns an APIService with the URLs of its backends as an annotation.
 pub fn at(group: &str, ca: &str, urls: &str) -> Value {
     let mut object = remote(group, ca, 443);
     object["metadata"]["annotations"] = json!({"portico.dev/backend-urls": urls});
     object
 }
 
-/// The Available condition of an APIService: status, reason, message.
+/// Returns the Available condition of an APIService: status, reason, message.
 pub fn available(object: &Value) -> (String, String, String) {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let condition = conditions.iter().find(|c| c["type"] == "Available").cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Certificates for tests: authorities of their own, made with rcgen directly, so that the system's own are not what
-//! they are checked with.
+//! Certificates for tests: separate authorities, created with rcgen directly, so that certificates of the system are not
+//! verified with its own code.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use tokio_rustls::TlsAcceptor;
 /// A certificate authority.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate.
+    /// Certificate of the authority.
     pub pem: String,
 }
 
 /// A certificate and its key.
 #[derive(Clone)]
 pub struct Pair {
-    /// The certificate.
+    /// Certificate as PEM.
     pub cert: String,
-    /// The key.
+    /// Private key.
     pub key: String,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -38,7 +38,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// For a server under these names or addresses.
+    /// Issues a certificate for a server with these names or addresses.
     pub fn server(&self, names: &[&str]) -> Pair {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -46,7 +46,7 @@ impl Authority {
         self.sign(params, "server")
     }
 
-    /// The same, no longer valid.
+    /// Issues an expired certificate for a server.
     pub fn expired_server(&self, names: &[&str]) -> Pair {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -56,12 +56,12 @@ impl Authority {
         self.sign(params, "server")
     }
 
-    /// For a client: its user name and groups.
+    /// Issues a certificate for a client with this user name and these groups.
     pub fn client(&self, user: &str, groups: &[&str]) -> Pair {
         self.sign(client(groups), user)
     }
 
-    /// The same, no longer valid.
+    /// Issues an expired certificate for a client.
     pub fn expired_client(&self, user: &str, groups: &[&str]) -> Pair {
         let mut params = client(groups);
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
@@ -77,7 +77,7 @@ impl Authority {
     }
 }
 
-/// A certificate that is an authority and a server in one, signed by itself: what `openssl req -x509` makes.
+/// Returns a self-signed certificate that is an authority and a server in one, as `openssl req -x509` creates.
 pub fn self_signed(names: &[&str]) -> Pair {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let mut params = CertificateParams::new(names).unwrap();
@@ -90,7 +90,7 @@ pub fn self_signed(names: &[&str]) -> Pair {
 fn client(groups: &[&str]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-    // A name holds one value of each type, so the second organisation is of the type with the same number.
+    // A name contains one value of each type, so the second organization has a custom type with the same number.
     let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
     assert!(groups.len() <= kinds.len(), "at most {} groups: {groups:?}", kinds.len());
     for (kind, group) in kinds.into_iter().zip(groups) {
@@ -99,14 +99,14 @@ fn client(groups: &[&str]) -> CertificateParams {
     params
 }
 
-/// Which clients a server accepts; authorities as PEM.
+/// Clients that a server accepts; authorities are PEM.
 #[derive(Clone, Copy, Debug)]
 pub enum Clients<'a> {
-    /// All; it asks for no certificate.
+    /// All clients; no certificate is requested.
     Any,
-    /// All; whose certificate this authority has signed is known by it.
+    /// All clients; a certificate of this authority identifies the client.
     AnyKnown(&'a str),
-    /// Who has a certificate of this authority.
+    /// Clients with a certificate of this authority.
     Known(&'a str),
 }
 
@@ -123,7 +123,7 @@ impl Clients<'_> {
 }
 
 impl Pair {
-    /// What a server accepts connections with that speaks HTTP/1.1 over TLS.
+    /// Returns the TLS acceptor of a server for HTTP/1.1.
     pub fn acceptor(&self, clients: Clients<'_>) -> TlsAcceptor {
         crate::install_provider();
         let (chain, key) = self.der();
@@ -137,14 +137,14 @@ impl Pair {
         TlsAcceptor::from(Arc::new(tls))
     }
 
-    /// For rustls.
+    /// Returns certificate and key for rustls.
     pub fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         let certs = CertificateDer::pem_slice_iter(self.cert.as_bytes()).map(Result::unwrap).collect();
         (certs, PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap())
     }
 }
 
-/// The certificates of a PEM text.
+/// Returns the certificates of a PEM text.
 pub fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL where its programs are installed: a server in a temporary folder, databases in it, and PgBouncer before it.
+//! PostgreSQL, if it is installed: a server in a temporary folder, databases in it, and PgBouncer in front of it.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,36 +17,36 @@ use crate::swept::SweptFolder;
 use crate::wait::PATIENCE;
 use crate::wire::Wire;
 
-/// Whom programs run as where this runs as root, which they refuse.
+/// User of the programs if the test runs as root, which they refuse.
 const USER: &str = "nobody";
 
-/// A server with a folder of its own.
+/// A server with a temporary folder.
 pub struct PostgresServer {
     programs: PathBuf,
     folder: SweptFolder,
     port: u16,
-    /// Besides those that all have.
+    /// Settings in addition to the common ones.
     settings: Vec<String>,
     running: Mutex<Option<Running>>,
     databases: AtomicU32,
 }
 
-/// A program that runs.
+/// A running program.
 struct Running {
     pid: Pid,
     ended: std::sync::mpsc::Receiver<ExitStatus>,
 }
 
 impl PostgresServer {
-    /// Starts a server. Nothing where PostgreSQL is not installed, which is reported.
+    /// Starts a server. `None`, and a report, if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         let server = Self::made(5432, &[])?;
         server.start_again();
         Some(server)
     }
 
-    /// Starts one that is also reached at [`PostgresServer::address`], by TLS alone, with this certificate, and there wants this
-    /// password of its user.
+    /// Starts a server that also listens at [`PostgresServer::address`], with TLS and this certificate, and requires this
+    /// password of its user there.
     pub fn start_with_tls(pair: &Pair, password: &str) -> Option<Self> {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self::made(free, &["--auth-host=scram-sha-256"])?;
@@ -68,12 +68,12 @@ impl PostgresServer {
         Some(server)
     }
 
-    /// Where a server with TLS is reached.
+    /// Returns the address of a server with TLS.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
-    /// The data of a server.
+    /// Initializes the data of a server.
     fn made(port: u16, arguments: &[&str]) -> Option<Self> {
         let Some(programs) = programs() else {
             skipped("PostgreSQL is not installed");
@@ -95,7 +95,7 @@ impl PostgresServer {
         Self { programs, folder, port, settings, running, databases }
     }
 
-    /// A server that repeats what this one writes.
+    /// Starts a standby that replicates this server.
     pub fn standby(&self) -> Self {
         let folder = folder();
         let (socket, data) = (shown(self.folder.path()), shown(&folder.path().join("data")));
@@ -108,13 +108,13 @@ impl PostgresServer {
         standby
     }
 
-    /// The one of this process, for tests that do not stop it.
+    /// Returns the shared server of this process, for tests that do not stop it.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<PostgresServer>> = OnceLock::new();
         SHARED.get_or_init(Self::start).as_ref()
     }
 
-    /// Starts it on the data that it had.
+    /// Starts the server on its present data.
     pub fn start_again(&self) {
         let mut settings = vec![
             format!("unix_socket_directories={}", shown(self.folder.path())),
@@ -137,21 +137,21 @@ impl PostgresServer {
         }
     }
 
-    /// Ends it as a loss of power would; it has to recover.
+    /// Ends the server abruptly, as a power loss would; it has to recover.
     pub fn kill(&self) {
         let Some(running) = self.running.lock().take() else { return };
         kill_process(running.pid, Signal::QUIT).unwrap();
         running.ended.recv_timeout(PATIENCE).unwrap();
     }
 
-    /// A new database; its name.
+    /// Creates a database; returns its name.
     pub fn database(&self) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.psql("postgres", &format!("CREATE DATABASE {name}"));
         name
     }
 
-    /// Runs a statement; what it says.
+    /// Runs a statement; returns its output.
     pub fn psql(&self, database: &str, statement: &str) -> String {
         let (program, socket) = (self.programs.join("psql"), shown(self.folder.path()));
         let port = self.port.to_string();
@@ -169,23 +169,23 @@ impl PostgresServer {
         self.psql(database, statement);
     }
 
-    /// The URL of a database.
+    /// Returns the URL of a database.
     pub fn url(&self, database: &str) -> String {
         url(self.folder.path(), database)
     }
 
-    /// A way to this server that can be cut unnoticed; see [`Wire`].
+    /// Starts a wire to this server that can be stalled; see [`Wire`].
     pub async fn wire(&self) -> Wire {
         Wire::to(&self.socket()).await
     }
 
-    /// Its socket.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join(format!(".s.PGSQL.{}", self.port))
     }
 
-    /// The URL of a database of the shared server behind PgBouncer in transaction mode. Nothing where that is not installed,
-    /// which is reported.
+    /// Returns the URL of a database of the shared server behind PgBouncer in transaction mode. `None`, and a report, if
+    /// PgBouncer is not installed.
     pub fn pooled_url(database: &str) -> Option<String> {
         static POOLER: OnceLock<Option<SweptFolder>> = OnceLock::new();
         let pooler = POOLER.get_or_init(|| Self::shared().and_then(Self::start_pooler));
@@ -223,7 +223,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// The folder of PostgreSQL's programs: what `PORTICO_POSTGRES` names, or the newest of those that are installed.
+/// Returns the folder of PostgreSQL's programs: the value of `PORTICO_POSTGRES`, or the newest installed version.
 fn programs() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("PORTICO_POSTGRES") {
         return Some(named.into());
@@ -235,7 +235,7 @@ fn programs() -> Option<PathBuf> {
     found.pop()
 }
 
-/// One that whoever the programs run as may write to.
+/// Creates a folder that the user of the programs may write to.
 fn folder() -> SweptFolder {
     SweptFolder::new("portico-postgres-").unwrap()
 }
@@ -244,25 +244,25 @@ fn url(socket: &Path, database: &str) -> String {
     format!("postgres://portico@{}/{database}", shown(socket).replace('/', "%2F"))
 }
 
-/// Runs a program until it ends, at the latest when this process does.
+/// Runs a program until it ends, at the latest with this process.
 fn stay(program: &Path, arguments: Vec<String>) -> Running {
     let (started, pid) = std::sync::mpsc::channel();
     let (ending, ended) = std::sync::mpsc::channel();
     let mut command = command(program, &arguments);
     command.stderr(Stdio::null());
-    // It ends with the thread that started it: one that waits for it.
+    // The program ends with the thread that started it, which therefore waits for it.
     std::thread::spawn(move || {
         let mut child = command.spawn().unwrap();
         started.send(Pid::from_child(&child)).unwrap();
-        // Nobody may be interested in its end.
+        // Fails if the receiver is not interested in the end.
         let _unreceived = ending.send(child.wait().unwrap());
     });
     Running { pid: pid.recv().unwrap(), ended }
 }
 
-/// A program, as somebody whom it takes; it ends when whoever starts it does.
+/// Returns a command with a user that the program accepts; the program ends with its parent.
 fn command(program: &Path, arguments: &[String]) -> Command {
-    // To PostgreSQL SIGTERM means to wait for its clients, to PgBouncer to end at once.
+    // PostgreSQL treats SIGTERM as a request to wait for its clients, PgBouncer ends at once.
     let signal = if program.ends_with("pgbouncer") { "SIGTERM" } else { "SIGQUIT" };
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal]);

@@ -20,10 +20,10 @@ const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
     bob-token,bob,uid-bob,\"dev,ops\"\n\
     carol-token,carol,uid-carol\n";
 
-/// What is started.
+/// Settings of a process to start.
 #[derive(Clone, Default)]
 pub struct Launch {
-    /// Another one than that under test.
+    /// Another program than the one under test.
     program: Option<PathBuf>,
     role: Option<&'static str>,
     folder: Option<(Arc<TempDir>, PathBuf)>,
@@ -32,29 +32,29 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// All in one, in a folder of its own.
+    /// All-in-one in a temporary folder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The control service alone.
+    /// A control service.
     pub fn server() -> Self {
         Self { role: Some("server"), ..Self::default() }
     }
 
-    /// A facade of this server.
+    /// A facade of this control service.
     pub fn facade(server: &Portico) -> Self {
         Self::facade_by(&server.data().join("facade.kubeconfig"))
     }
 
-    /// A facade of the server of this kubeconfig.
+    /// A facade with this kubeconfig.
     pub fn facade_by(kubeconfig: &Path) -> Self {
         Self { role: Some("facade"), ..Self::default() }
             .arg("--control-kubeconfig")
             .arg(&kubeconfig.to_string_lossy())
     }
 
-    /// A facade of several servers of one database, the first one preferred.
+    /// A facade of several control services of one database, the first one preferred.
     pub fn facade_of(servers: &[&Portico]) -> Self {
         let (first, others) = servers.split_first().expect("there is a server");
         others.iter().fold(Self::facade(first), |launch, server| {
@@ -63,37 +63,37 @@ impl Launch {
         })
     }
 
-    /// By another build of the program.
+    /// Uses another build of the program.
     pub fn by(mut self, program: &Path) -> Self {
         self.program = Some(program.to_owned());
         self
     }
 
-    /// With this argument, too.
+    /// Adds an argument.
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
     }
 
-    /// With these arguments, too.
+    /// Adds arguments.
     pub fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(ToString::to_string));
         self
     }
 
-    /// With this environment variable, too.
+    /// Adds an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// On the data folder of another process (which should not run any longer).
+    /// Uses the data folder of another process, which should have ended.
     pub fn on_data_of(mut self, other: &Portico) -> Self {
         self.folder = other.launch.folder.clone();
         self
     }
 
-    /// In this folder, without starting anything: files can be put there first.
+    /// Returns the folder before the start, so that files can be created there.
     pub fn prepared(mut self) -> (Self, PathBuf) {
         let folder = self.folder().to_owned();
         (self, folder)
@@ -109,7 +109,7 @@ impl Launch {
         path
     }
 
-    /// The command line, ports 0 by default.
+    /// Returns the command line, with ports 0 by default.
     pub fn command(&mut self) -> Command {
         let folder = self.folder().to_owned();
         let mut command = Command::new(self.program.as_deref().unwrap_or_else(|| binary()));
@@ -133,14 +133,14 @@ impl Launch {
         command
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Portico {
         let mut portico = self.spawn();
         portico.ready().await;
         portico
     }
 
-    /// Starts it without waiting.
+    /// Starts the process without waiting.
     pub fn spawn(mut self) -> Portico {
         crate::install_provider();
         let log = self.folder().join("log");
@@ -151,7 +151,7 @@ impl Launch {
         Portico { child, launch: self, https: None, grpc: None, ca: Vec::new() }
     }
 
-    /// Runs it to its end, as a user at a terminal would see it: exit code, standard output, standard error.
+    /// Runs the process to its end; returns exit code, standard output and standard error.
     pub async fn run(mut self) -> (Option<i32>, String, String) {
         let mut command = tokio::process::Command::from(self.command());
         let ends = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output());
@@ -171,12 +171,12 @@ pub struct Portico {
 }
 
 impl Portico {
-    /// All in one, with default settings on ports 0.
+    /// Starts all-in-one with default settings on ports 0.
     pub async fn start() -> Self {
         Launch::new().start().await
     }
 
-    /// Waits until it is ready, or has ended, and returns which.
+    /// Waits until the process is ready or has ended; returns true if it is ready.
     pub async fn ready_unless_it_ends(&mut self) -> bool {
         eventually("the process is ready, or ends", || {
             let is_ready = self.addresses()["pid"] == u64::from(self.child.id());
@@ -191,7 +191,7 @@ impl Portico {
         runs
     }
 
-    /// What the file of addresses says, if it is there.
+    /// Returns the content of the addresses file, if it exists.
     fn addresses(&self) -> Value {
         let read = std::fs::read(self.addresses_file());
         read.ok().map(|bytes| serde_json::from_slice(&bytes).unwrap()).unwrap_or_default()
@@ -222,7 +222,7 @@ impl Portico {
         self.ca = self.read_ca();
     }
 
-    /// The internal CA: it signs what both halves serve with. A facade's own process has it from its kubeconfig.
+    /// Returns the internal CA, which signs the serving certificates of both halves. A facade has it from its kubeconfig.
     fn read_ca(&self) -> Vec<u8> {
         let given = self.launch.args.iter().position(|a| a == "--control-kubeconfig");
         let path = given.map_or_else(
@@ -235,62 +235,62 @@ impl Portico {
         base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data).unwrap()
     }
 
-    /// Where the facade listens.
+    /// Returns the address of the facade.
     pub fn https(&self) -> SocketAddr {
         self.https.expect("this process has a facade")
     }
 
-    /// Where the control service listens.
+    /// Returns the address of the control service.
     pub fn grpc(&self) -> SocketAddr {
         self.grpc.expect("this process has a control service")
     }
 
-    /// Whether the process bound an HTTPS and a gRPC address.
+    /// Returns true for each half, facade and control service, that the process serves.
     pub fn halves(&self) -> (bool, bool) {
         (self.https.is_some(), self.grpc.is_some())
     }
 
-    /// The CA of what it serves, PEM.
+    /// Returns the CA of its serving certificates, as PEM.
     pub fn ca(&self) -> &[u8] {
         &self.ca
     }
 
-    /// The data folder.
+    /// Returns the data folder.
     pub fn data(&self) -> PathBuf {
         self.folder().join("data")
     }
 
-    /// The folder of everything: data, tokens, log.
+    /// Returns the folder with data, tokens and log.
     pub fn folder(&self) -> &Path {
         &self.launch.folder.as_ref().unwrap().1
     }
 
-    /// The file of addresses.
+    /// Returns the path of the addresses file.
     pub fn addresses_file(&self) -> PathBuf {
         self.folder().join("addresses.json")
     }
 
-    /// What it has written so far.
+    /// Returns the log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder().join("log")).unwrap_or_default()
     }
 
-    /// Its process id.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it still runs.
+    /// Returns true if the process is running.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// How much of its memory is resident, in KiB.
+    /// Returns the resident memory in KiB.
     pub fn resident_kib(&self) -> u64 {
         self.status_kib("VmRSS:")
     }
 
-    /// The most that was resident at any time, in KiB.
+    /// Returns the peak of the resident memory in KiB.
     pub fn peak_kib(&self) -> u64 {
         self.status_kib("VmHWM:")
     }
@@ -301,35 +301,35 @@ impl Portico {
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// `kill -9`.
+    /// Kills the process (`kill -9`).
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Sends a signal. Not every machine has a program for it.
+    /// Sends a signal, without a program such as `kill`, which may be missing.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Lets the process open no further file, socket or pipe; gives back the limit that it had.
+    /// Prevents the process from opening files, sockets and pipes; returns the previous limit.
     pub fn exhaust_files(&self) -> Rlimit {
-        // The standard streams have all numbers below.
+        // The standard streams have the numbers below 3.
         self.limit_files(Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum })
     }
 
-    /// Limits how many files it may have open; gives back the limit that it had.
+    /// Limits the number of open files; returns the previous limit.
     pub fn limit_files(&self, limit: Rlimit) -> Rlimit {
         prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limit).unwrap()
     }
 
-    /// SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits for the end.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.ended().await
     }
 
-    /// Waits for its end.
+    /// Waits for the end.
     pub async fn ended(&mut self) -> ExitStatus {
         eventually("the process ends", || {
             let ended = self.child.try_wait().unwrap().ok_or_else(|| self.log());
@@ -343,17 +343,17 @@ impl Portico {
         self.start_again(self.launch.clone()).await;
     }
 
-    /// The build of the program that runs.
+    /// Returns the path of the running program.
     pub fn program(&self) -> &Path {
         self.launch.program.as_deref().unwrap_or_else(|| binary())
     }
 
-    /// How it was launched, by another build of the program: on the same folder, where it must have ended.
+    /// Returns the same settings with another build of the program, on the same folder; the process must have ended.
     pub fn again_by(&self, program: &Path) -> Launch {
         self.launch.clone().by(program)
     }
 
-    /// Starts again by another build of the program, on the same data folder and the same ports.
+    /// Starts again with another build of the program, on the same data folder and the same ports.
     pub async fn restart_by(&mut self, program: &Path) {
         self.start_again(self.again_by(program)).await;
     }
@@ -390,7 +390,7 @@ impl Drop for Portico {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(40).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
-            // The test's own output is where its reader looks.
+            // Standard error of the test is what its reader checks first.
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
                 format!("--- log of {:?}\n{}\n", self.launch.role.unwrap_or("portico"), tail.join("\n"))
@@ -400,14 +400,14 @@ impl Drop for Portico {
     }
 }
 
-/// A short pause for what has no event to wait for: the absence of something.
+/// Pauses briefly, to check the absence of an event.
 pub async fn a_while(time: Duration) {
     let mut ticks = tokio::time::interval(time);
     ticks.tick().await;
     ticks.tick().await;
 }
 
-/// The repository's example of a flag file, for tests that need any existing file.
+/// Returns the repository's example of a flag file, for tests that need any existing file.
 pub fn any_file() -> PathBuf {
     repository().join("Cargo.toml")
 }

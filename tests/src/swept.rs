@@ -1,13 +1,13 @@
-//! A temporary folder that is removed when this process ends, however it ends: statics are not dropped, and a process that a
-//! signal ends drops nothing.
+//! A temporary folder that is removed when this process ends for any reason: statics are not dropped, and a process ended by a
+//! signal drops nothing.
 
 use std::io::Result;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Waits for the end of its input, then removes the folder; several times, as programs that end with this process may write
-/// their last files meanwhile. Ctrl-C is sent to it, too.
+/// Script that waits for the end of its input, then removes the folder; several times, because programs that end with this
+/// process may still write their last files. The script also receives Ctrl-C.
 const SWEEP: &str = r#"trap '' INT TERM HUP
 cat >/dev/null
 for attempt in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$0" && exit; sleep 1; done"#;
@@ -19,7 +19,7 @@ pub(crate) struct SweptFolder {
 }
 
 impl SweptFolder {
-    /// Makes one whose name begins so.
+    /// Creates a folder whose name has this prefix.
     pub(crate) fn new(prefix: &str) -> Result<Self> {
         let path = tempfile::Builder::new().prefix(prefix).tempdir()?.keep();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777))?;
@@ -37,7 +37,7 @@ impl SweptFolder {
 impl Drop for SweptFolder {
     fn drop(&mut self) {
         drop(self.sweeper.stdin.take());
-        // What cannot be removed is left to the system.
+        // Remaining files are left to the system.
         let _status = self.sweeper.wait();
     }
 }

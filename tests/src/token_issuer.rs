@@ -19,32 +19,32 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::pki::{Authority, Clients};
 
-/// Where issuers describe themselves.
+/// Path of the issuer's metadata.
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
-/// Signs claims.
+/// Function that signs claims.
 pub type Sign = Box<dyn Fn(&Value) -> String + Send + Sync>;
 
-/// A key that signs, and how it is published.
+/// A signing key, and its published form.
 pub struct IssuerKey {
-    /// Signs.
+    /// Signs claims with the key.
     pub sign: Sign,
-    /// The JWK set with the public half.
+    /// JWK set with the public key.
     pub set: Vec<u8>,
 }
 
 struct Shared {
     url: String,
     key: Mutex<IssuerKey>,
-    /// How often keys were fetched.
+    /// Number of key fetches.
     fetches: AtomicUsize,
-    /// What `/claims` answers.
+    /// Response of `/claims`.
     claims: Mutex<String>,
 }
 
-/// See the module.
+/// A running OpenID Connect issuer.
 pub struct TokenIssuer {
-    /// The CA of its certificate, PEM.
+    /// CA of its certificate, PEM.
     pub ca: String,
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -53,7 +53,7 @@ pub struct TokenIssuer {
 }
 
 impl TokenIssuer {
-    /// One that signs with this key.
+    /// Starts an issuer with this key.
     pub async fn start(key: IssuerKey) -> Self {
         let authority = Authority::new("issuer-ca");
         let acceptor = authority.server(&["127.0.0.1"]).acceptor(Clients::Any);
@@ -83,12 +83,12 @@ impl TokenIssuer {
         });
     }
 
-    /// Its name.
+    /// Returns the issuer URL.
     pub fn url(&self) -> &str {
         &self.shared.url
     }
 
-    /// A token of it with these claims besides `iss`.
+    /// Returns a token with these claims and `iss`.
     pub fn token(&self, claims: &Value) -> String {
         let mut claims = claims.clone();
         if claims.get("iss").is_none() {
@@ -97,29 +97,29 @@ impl TokenIssuer {
         (self.shared.key.lock().unwrap().sign)(&claims)
     }
 
-    /// Signs with another key from now on, and publishes no other.
+    /// Replaces the key, also in the published set.
     pub fn rotate(&self, key: IssuerKey) {
         *self.shared.key.lock().unwrap() = key;
     }
 
-    /// How often its keys were fetched.
+    /// Returns the number of key fetches.
     pub fn fetches(&self) -> usize {
         self.shared.fetches.load(Ordering::Relaxed)
     }
 
-    /// Answers this token to who asks for claims at `/claims`.
+    /// Sets the token that `/claims` returns.
     pub fn keep_claims(&self, token: &str) {
         token.clone_into(&mut self.shared.claims.lock().unwrap());
     }
 
-    /// Goes: nothing listens any longer, every connection is closed.
+    /// Stops listening and closes every connection.
     pub async fn stop(&mut self) {
         self.tasks.cancel();
         let tasks = self.tasks.clone();
         crate::until("the issuer is gone", || std::future::ready(tasks.running().is_empty())).await;
     }
 
-    /// Comes back at the same address.
+    /// Listens again at the same address.
     pub async fn resume(&mut self) {
         let address = self.address;
         let bind = || async move { TcpListener::bind(address).await };
@@ -140,12 +140,12 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAccepto
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(answer(&request, &shared)) }
     });
-    // Clients close as they like.
+    // Errors of disconnected clients do not matter.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
-    // Whatever is before these is an issuer, too, with the same keys.
+    // Any path in front of these is a separate issuer with the same keys.
     let (below, last) = match request.uri().path() {
         path if path.ends_with(WELL_KNOWN) => (path.trim_end_matches(WELL_KNOWN), WELL_KNOWN),
         path => path.rsplit_once('/').unwrap_or((path, "")),

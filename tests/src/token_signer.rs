@@ -17,24 +17,24 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-/// A signer that runs. Dropping it ends it, and leaves its socket behind.
+/// A running signer. Dropping it ends it, and leaves its socket behind.
 pub struct TokenSigner {
     state: Arc<Mutex<State>>,
-    /// Its own, so that connections end with it.
+    /// Separate runtime, so that connections end with the signer.
     runtime: Option<Runtime>,
 }
 
-/// What it says.
+/// Settings and counters of the signer.
 pub struct State {
-    /// The id of the key that signs.
+    /// ID of the signing key.
     pub signs_with: String,
-    /// What headers say besides, or otherwise.
+    /// Fields that are added to headers, or replace fields.
     pub header: Value,
-    /// The longest life of tokens, in seconds.
+    /// Maximum lifetime of tokens, in seconds.
     pub longest_life: i64,
-    /// How soon keys are to be fetched again, in seconds.
+    /// Time after which keys should be fetched again, in seconds.
     pub refresh_hint: i64,
-    /// How often keys were fetched.
+    /// Number of key fetches.
     pub fetches: usize,
     keys: Vec<Key>,
 }
@@ -46,13 +46,13 @@ struct Key {
 }
 
 impl State {
-    /// Has another key from now on.
+    /// Adds a key.
     pub fn add_key(&mut self, id: &str, excluded: bool) {
         let pair = KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap();
         self.keys.push(Key { id: id.to_owned(), pair, excluded });
     }
 
-    /// A token with these claims (base64url), signed with this key.
+    /// Returns a token with these claims (base64url), signed with this key.
     pub fn token(&self, id: &str, claims: &str) -> Option<String> {
         let key = self.keys.iter().find(|key| key.id == id)?;
         let mut header = json!({"alg": "RS256", "kid": key.id, "typ": "JWT"});
@@ -62,7 +62,7 @@ impl State {
         Some(format!("{message}.{signature}"))
     }
 
-    /// Has this key no longer.
+    /// Removes a key.
     pub fn remove_key(&mut self, id: &str) {
         self.keys.retain(|key| key.id != id);
     }
@@ -71,7 +71,7 @@ impl State {
 struct Signer(Arc<Mutex<State>>);
 
 impl TokenSigner {
-    /// Listens at this path, with a key `one` that signs, which is to be fetched again after an hour.
+    /// Listens at this path, with a signing key `one` and a refresh hint of an hour.
     pub fn start(socket: &Path) -> Self {
         let mut state = State {
             signs_with: "one".to_owned(),
@@ -100,12 +100,12 @@ impl TokenSigner {
         Self { state, runtime: Some(runtime) }
     }
 
-    /// Changes what it says.
+    /// Changes the settings.
     pub fn set<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().unwrap())
     }
 
-    /// Goes, and comes back at the same socket by what is returned.
+    /// Stops the signer; the returned function starts it again at the same socket.
     pub fn stop(mut self, socket: &Path) -> impl FnOnce() -> Self + use<> {
         let (state, socket) = (Arc::clone(&self.state), socket.to_owned());
         if let Some(runtime) = self.runtime.take() {

@@ -1,4 +1,4 @@
-//! Programs of others that tests run: named as missing where they are not installed, ended where they take too long.
+//! External programs that tests run: reported if they are not installed, killed if they take too long.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wait::PATIENCE;
 
-/// Whether the program can be run. Where it cannot, the test that asks is skipped.
+/// Returns true if the program is installed; otherwise reports a skipped test.
 pub fn there_is(tool: &str) -> bool {
     let found = Command::new(tool).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -18,7 +18,7 @@ pub fn there_is(tool: &str) -> bool {
     found
 }
 
-/// Runs a program to its end. Panics, and ends it, when that does not come.
+/// Runs a program to its end. Kills it and panics if it takes too long.
 pub fn output(command: &mut Command) -> Output {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -34,7 +34,7 @@ pub fn output(command: &mut Command) -> Output {
     }
 }
 
-/// The first line of a running program's output that holds this text. Panics when none comes in time.
+/// Returns the first line of a running program's output that contains this text. Panics if none arrives in time.
 pub fn line_with(output: impl Read + Send + 'static, text: &str) -> String {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

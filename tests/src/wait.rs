@@ -1,20 +1,20 @@
-//! Waiting for what must happen: asked again and again until it is so, with a deadline that fails the test.
+//! Waiting for a condition that must become true, with a deadline that fails the test.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// A time that no passing test needs, however busy the machine is: what takes longer never comes.
+/// Time that no passing test needs, even on a busy machine: a longer wait fails.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How often is asked.
+/// Poll interval.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Asks until the answer is Ok; after [`PATIENCE`] panics with what was awaited and the last Err.
+/// Polls until `ask` returns `Ok`; panics after [`WAIT_LIMIT`] with the description and the last `Err`.
 pub async fn eventually<T, E: Debug>(what: &str, ask: impl AsyncFnMut() -> Result<T, E>) -> T {
     within(PATIENCE, what, ask).await
 }
 
-/// As [`eventually`], for what must not only happen but happen in time.
+/// Polls as [`eventually`] does, with a time limit that is part of the test.
 pub async fn within<T, E: Debug>(
     limit: Duration,
     what: &str,
@@ -34,7 +34,7 @@ pub async fn within<T, E: Debug>(
     }
 }
 
-/// As [`eventually`], for a condition.
+/// Polls as [`eventually`] does, for a condition.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     eventually(what, async || if holds().await { Ok(()) } else { Err("it does not hold") }).await;
 }

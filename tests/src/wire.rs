@@ -1,5 +1,5 @@
-//! A way to a server's socket on which a test can stop all bytes without closing anything: as when a host
-//! vanishes, or what lies between drops packets.
+//! A wire to a server's socket that a test can stall without closing anything: as if a host vanished, or a network
+//! dropped packets.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
-/// See the module. Dropping it ends it.
+/// A wire to a socket. Dropping it ends it.
 pub struct Wire {
-    /// Where it is listened for clients.
+    /// Address on which it listens for clients.
     pub address: SocketAddr,
     to: Arc<Mutex<PathBuf>>,
     carries: watch::Sender<bool>,
@@ -21,7 +21,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// To a Unix socket.
+    /// Starts a wire to a Unix socket.
     pub async fn to(socket: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -37,17 +37,17 @@ impl Wire {
         wire
     }
 
-    /// Carries nothing any more: what is connected stays so and receives nothing, and so does what connects.
+    /// Stalls the wire: present connections stay open without data, and so do new ones.
     pub fn hold(&self) {
         self.carries.send_replace(false);
     }
 
-    /// Carries what connects from now on. What was connected before is as dead as it was.
+    /// Forwards new connections from now on. Connections that were stalled stay stalled.
     pub fn mend(&self) {
         self.carries.send_replace(true);
     }
 
-    /// Leads what connects from now on to another socket.
+    /// Forwards new connections to another socket from now on.
     pub fn lead_to(&self, socket: &Path) {
         *self.to.lock() = socket.to_owned();
     }
@@ -65,7 +65,7 @@ async fn carry(mut client: TcpStream, to: PathBuf, mut carries: watch::Receiver<
         let Ok(connected) = UnixStream::connect(to).await else { return };
         let server = server.insert(connected);
         tokio::select! {
-            // Either side has ended.
+            // One side has ended.
             _ended = copy_bidirectional(&mut client, server) => return,
             held = carries.wait_for(|carries| !carries) => if held.is_err() { return },
         }

@@ -1,4 +1,4 @@
-//! Audit: what a policy asks for is written, to a file or a webhook, and nothing of it is lost at the end.
+//! Audit: requests that the policy selects are written to a file or a webhook, and no event is lost at shutdown.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::proxying::register;
 
 pub(crate) const METADATA: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 
-/// With this policy, and a log.
+/// Adds this policy and a log to a launch.
 pub(crate) fn recording(launch: Launch, policy: &str) -> (Launch, PathBuf) {
     let (launch, folder) = launch.prepared();
     let (file, log) = (folder.join("policy.yaml"), folder.join("audit.log"));
@@ -25,7 +25,7 @@ pub(crate) fn lines(log: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The events of a request, as soon as there are so many.
+/// Returns the events of a request, once there are this many.
 pub(crate) async fn events(log: &Path, audit_id: &str, count: usize) -> Vec<Value> {
     eventually(&format!("{count} events of {audit_id}"), || async {
         let found: Vec<Value> = lines(log).into_iter().filter(|event| event["auditID"] == audit_id).collect();
@@ -112,7 +112,7 @@ async fn a_webhook_gets_lists_of_events_over_https_and_the_rest_at_the_end() {
         policy.to_str().unwrap(),
         "--audit-webhook-config-file",
         file.to_str().unwrap(),
-        // Longer than the test: only the end of the process sends a batch that is not full.
+        // Longer than the test: only the end of the process sends an incomplete batch.
         "--audit-webhook-batch-max-wait=10m",
     ]);
     let mut portico = launch.start().await;

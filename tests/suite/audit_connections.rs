@@ -1,4 +1,4 @@
-//! Audit of connections: what admission notes of them reaches the event, whether they are made or refused.
+//! Audit of connections: annotations by admission are in the event, for accepted and refused connections.
 
 use portico_tests::http::Http;
 use portico_tests::objects::PODS;
@@ -13,7 +13,7 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
 async fn created(admin: &Http, path: &str, object: &Value) {
-    // The namespace's service account may be a moment late.
+    // The namespace's service account may be created later.
     eventually(&format!("{path} takes an object"), || async {
         let answer = admin.post(path, object).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
@@ -21,7 +21,7 @@ async fn created(admin: &Http, path: &str, object: &Value) {
     .await;
 }
 
-/// Notes the container of each exec, and denies one.
+/// Writes a policy that annotates the container of each exec, and denies one.
 async fn follow_execs(admin: &Http) {
     let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}]);
     let policy = json!({"metadata": {"name": "execs"}, "spec": {
@@ -34,7 +34,7 @@ async fn follow_execs(admin: &Http) {
     created(admin, BINDINGS, &binding).await;
 }
 
-/// The event of an exec in this container.
+/// Returns the event of an exec in this container.
 async fn exec(admin: &Http, log: &std::path::Path, pod: &str, container: &str) -> Value {
     let path = format!("{PODS}/{pod}/exec?command=x&stdout=true&container={container}");
     let answer = admin.post(&path, &json!({})).await;

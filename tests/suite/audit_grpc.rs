@@ -1,4 +1,4 @@
-//! Audit of gRPC: calls of native clients are recorded as requests over HTTP are, and what a facade forwards is recorded once.
+//! Audit of gRPC: calls of native clients have events like requests over HTTP, and forwarded calls have only one event.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::audit::{events, lines, recording};
 
 const EVERYTHING: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n";
 
-/// A call about config maps of the default namespace.
+/// Returns a call for config maps of the default namespace.
 fn config_maps(verb: &str, name: &str) -> Option<Call> {
     let target = Target {
         version: "v1".into(),
@@ -42,7 +42,7 @@ async fn create(client: &Client, name: &str, audit_id: &str) {
     assert_eq!(answer.into_inner().code, 201);
 }
 
-/// Stages of a call, and what its last event says.
+/// Checks the stages of a call; returns its last event.
 async fn stages(log: &Path, audit_id: &str, expected: &[&str]) -> Value {
     let found = events(log, audit_id, expected.len()).await;
     let stages: Vec<&str> = found.iter().map(|event| event["stage"].as_str().unwrap()).collect();
@@ -57,7 +57,7 @@ async fn calls_for_objects_are_events_of_the_verb_and_object_of_their_message() 
     let client = portico.control_as("admin");
 
     create(&client, "made", "create-1").await;
-    // The client has its answer, so the events are there.
+    // Events are written before the response.
     assert_eq!(lines(&log).iter().filter(|event| event["auditID"] == "create-1").count(), 2);
     let event = stages(&log, "create-1", &["RequestReceived", "ResponseComplete"]).await;
     assert_eq!((&event["verb"], &event["level"]), (&json!("create"), &json!("RequestResponse")));
@@ -179,7 +179,7 @@ async fn typed_calls_have_the_json_of_their_messages() {
     assert!(event["responseObject"]["metadata"]["uid"].is_string(), "{event}");
 }
 
-/// Events that name this config map.
+/// Counts the events that name this config map.
 fn about(log: &Path, name: &str) -> usize {
     let found = lines(log).into_iter().filter(|event| event["objectRef"]["name"] == name);
     found.filter(|event| event["stage"] == "ResponseComplete").count()

@@ -1,4 +1,4 @@
-//! What is lost of the audit log when something goes wrong, and what is not.
+//! Loss of audit events in case of failures.
 
 use std::future::ready;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::audit::{lines, recording};
 
-/// Nothing else is recorded: the process begins and is looked at whatever its log does.
+/// Policy that selects only ConfigMaps, so that the process starts and can be examined whatever happens to its log.
 const ONLY_CONFIG_MAPS: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
     - {level: Metadata, resources: [{group: '', resources: [configmaps]}], verbs: [create]}\n- {level: None}\n";
 const BEGUN: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
@@ -38,7 +38,7 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
                     _ => break,
                 }
             }
-            // The test may have failed by then.
+            // The receiver is dropped if the test has failed.
             let _ = sender.send(answered).await;
         });
     }
@@ -59,7 +59,7 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
     }
 }
 
-/// A kubeconfig for the webhook at this cluster, next to the log.
+/// Writes a kubeconfig for the webhook at this cluster, next to the log.
 fn kubeconfig(log: &Path, cluster: &Value) -> String {
     let kubeconfig = json!({"kind": "Config", "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "audit"}}],
@@ -79,7 +79,7 @@ async fn a_client_that_hangs_up_does_not_lose_the_event_of_its_write() {
         "--audit-webhook-config-file",
         &file,
         "--audit-webhook-mode=blocking",
-        // Five attempts: the client is long gone when the last one is made.
+        // Five attempts: the client has disconnected before the last one.
         "--audit-webhook-initial-backoff=2s",
     ]);
     let portico = launch.start().await;
@@ -105,7 +105,7 @@ async fn a_client_that_hangs_up_does_not_lose_the_event_of_its_write() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted() {
-    // Connections are taken by the system, and nobody answers.
+    // The system accepts connections, and no process responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
     let url = format!("http://{}/events", silent.local_addr().unwrap());
@@ -131,7 +131,7 @@ async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted(
         line.rsplit(' ').next().unwrap_or_default().parse::<f64>().unwrap_or_default() as usize
     };
     let lost = value("apiserver_audit_error_total{plugin=\"buffered\"}");
-    // Sixteen are under way, one waits for its place, one is in the buffer.
+    // Sixteen are in flight, one waits for a slot, one is in the buffer.
     assert!((total - 18..total).contains(&lost), "{lost} of {total}");
     assert_eq!(value("apiserver_audit_event_total"), total);
 }

@@ -9,7 +9,7 @@ use crate::audit::{events, recording};
 
 const POLICY: &str = include_str!("recorded/audit-policy.yaml");
 const TABLE: &str = include_str!("recorded/audit.jsonl");
-/// What is another one each time.
+/// Fields with variable values.
 const VARIABLE: [&str; 8] = [
     "auditID",
     "uid",
@@ -18,11 +18,11 @@ const VARIABLE: [&str; 8] = [
     "time",
     "requestReceivedTimestamp",
     "stageTimestamp",
-    // Columns are described in words of our own.
+    // Descriptions of columns differ from upstream's.
     "description",
 ];
 
-/// The event without what is another one each time.
+/// Returns the event without variable values.
 fn normalised(mut event: Value) -> Value {
     if let Some(object) = event.get_mut("responseObject") {
         forget_ages(object);
@@ -30,7 +30,7 @@ fn normalised(mut event: Value) -> Value {
     without_variables(event)
 }
 
-/// Takes how old objects are out of a Table: a slow machine has older ones.
+/// Replaces the ages of objects in a Table, which are larger on a slow machine.
 fn forget_ages(table: &mut Value) {
     let columns = table["columnDefinitions"].as_array();
     let age = columns.and_then(|columns| columns.iter().position(|column| column["name"] == "Age"));

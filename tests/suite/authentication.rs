@@ -1,4 +1,4 @@
-//! Who knows bearer tokens besides files and keys: a webhook.
+//! Authentication of bearer tokens by a webhook.
 
 use portico_tests::{Backend, Launch, Mood};
 use serde_json::{Value, json};

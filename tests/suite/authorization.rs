@@ -1,4 +1,4 @@
-//! Who decides beside roles: webhooks, policies of a file, and the file that says who decides.
+//! Authorizers other than RBAC: webhooks, ABAC policies, and the authorization configuration file.
 
 use http::Request;
 use http_body_util::Full;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// A backend that decides, and the kubeconfig that leads to it.
+/// A webhook backend, and its kubeconfig.
 struct Decider {
     backend: Backend,
     launch: Launch,
@@ -35,7 +35,7 @@ impl Decider {
         self.folder.join("access.kubeconfig").to_string_lossy().into_owned()
     }
 
-    /// With flags, behind roles.
+    /// Starts a server with these flags, whose webhook decides after RBAC.
     async fn behind_roles(launch: Launch, more: &[&str]) -> (Portico, Backend) {
         let Self { backend, launch, folder } = Self::prepare(launch).await;
         let file = folder.join("access.kubeconfig").to_string_lossy().into_owned();
@@ -44,7 +44,7 @@ impl Decider {
     }
 }
 
-/// The questions that a backend was asked, but for those of the server itself.
+/// Returns the reviews that a backend received, except those for the server itself.
 fn asked(backend: &Backend) -> Vec<Value> {
     let read = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
     let reviews = backend.seen().into_iter().map(read);
@@ -279,7 +279,7 @@ async fn what_cannot_decide_is_refused_at_the_start() {
     }
 }
 
-/// Gives alice these rules in all namespaces, or in one.
+/// Grants alice these rules in all namespaces, or in one.
 async fn allow_alice(admin: &Http, name: &str, namespace: Option<&str>, rules: Value) {
     let group = "/apis/rbac.authorization.k8s.io/v1";
     let (path, kind) = match namespace {

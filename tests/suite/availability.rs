@@ -1,4 +1,4 @@
-//! Backends that go, hang, lie and come back: the condition names the stage, others do not notice.
+//! Backends that stop, hang, misbehave and recover: the condition names the stage, other APIs are not affected.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::proxying::{register, routed, wait_for};
 
-/// Makes the control service look again now.
+/// Triggers a probe by the control service.
 pub async fn look_again(portico: &Portico, backend: &Backend) {
     let patch = json!({"metadata": {"labels": {"looked": format!("{:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos())}}});
     portico.admin().merge(&format!("{API_SERVICES}/{}", backend.name()), &patch).await;
@@ -52,7 +52,7 @@ async fn a_backend_that_dies_is_noticed_without_anybody_asking_for_it() {
     let mut backend = Backend::start("noticed.example.com").await;
     let portico = routed(&backend).await;
     backend.stop().await;
-    // Sooner than the next periodic probe, which is 24 seconds away at least.
+    // Before the next periodic probe, which is at least 24 seconds later.
     let (reason, _) = wait_for(&portico, &backend, "False").await;
     assert_eq!(reason, "FailedDiscoveryCheck");
 }
@@ -85,7 +85,7 @@ async fn a_certificate_for_another_name_is_named() {
     assert_eq!(reason, "FailedDiscoveryCheck");
     assert!(message.contains("other.default.svc") && message.contains("backend.default.svc"), "{message}");
     portico.admin().get(&backend.path("/flunders")).await.status_body(503, "ServiceUnavailable");
-    // The annotation names what to verify.
+    // The annotation contains the name to verify.
     let patch =
         json!({"metadata": {"annotations": {"portico.dev/backend-server-name": "other.default.svc"}}});
     portico.admin().merge(&format!("{API_SERVICES}/{}", backend.name()), &patch).await;
@@ -228,7 +228,7 @@ async fn a_condition_keeps_its_time_while_its_status_stays() {
         })
     };
     let before = with_reason("ServiceNotFound").await;
-    // A timestamp has seconds: let the next one begin.
+    // Timestamps have a precision of seconds: wait for the next one.
     portico_tests::process::a_while(Duration::from_millis(1100)).await;
     let service =
         json!({"kind": "Service", "metadata": {"name": "backend"}, "spec": {"ports": [{"port": 443}]}});

@@ -1,4 +1,4 @@
-//! Mirrors of backends: who gets copies of which requests, and that nobody waits for them.
+//! Mirrors of backends: the requests that are copied, and independence of requests from the mirror.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const GROUP: &str = "mirrored.example.com";
 const PATH: &str = "/apis/mirrored.example.com/v1/flunders";
 
-/// The APIService of this backend, which trusts both CAs, with these annotations of its mirror.
+/// Returns the APIService of this backend, which trusts both CAs, with these annotations for its mirror.
 fn service(backend: &Backend, mirror: &Backend, annotations: &[(&str, &str)]) -> Value {
     let mut object = backend.api_service();
     object["spec"]["caBundle"] = json!(STANDARD.encode(format!("{}\n{}", backend.ca, mirror.ca)));
@@ -28,7 +28,7 @@ fn service(backend: &Backend, mirror: &Backend, annotations: &[(&str, &str)]) ->
     object
 }
 
-/// A server that knows this APIService, once it serves.
+/// Creates this APIService, and waits until it is served.
 async fn serve(portico: &Portico, object: &Value) {
     let created = portico.admin().post(API_SERVICES, object).await;
     assert_eq!(created.status, 201, "{}", created.text());
@@ -36,7 +36,7 @@ async fn serve(portico: &Portico, object: &Value) {
     until("the API is served", async || portico.admin().get(discovery).await.status == 200).await;
 }
 
-/// What this metric counts.
+/// Returns the value of this metric.
 async fn counted(portico: &Portico, result: &str) -> f64 {
     let text = portico.admin().get("/metrics").await.text();
     let line = format!("portico_proxy_mirrored_requests_total{{result=\"{result}\"}}");
@@ -51,7 +51,7 @@ fn explained(portico: &Portico) -> String {
     String::from_utf8(output(&mut command).stdout).unwrap()
 }
 
-/// Of these, requests for objects: not those that were sent to see whether the API is served.
+/// Returns the number of requests for objects, without the checks whether the API is served.
 fn copies(mirror: &Backend) -> usize {
     mirror.seen().iter().filter(|seen| seen.target.starts_with(PATH)).count()
 }
@@ -99,7 +99,7 @@ async fn nobody_waits_for_a_mirror_and_what_it_cannot_take_is_dropped() {
     let (backend, mut mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[])).await;
     mirror.behave(Mood::Hang);
-    // More than may wait are dropped: requests that waited for the mirror would never be that many at a time.
+    // More copies than may wait are dropped: requests that waited for the mirror would never be this many at a time.
     for _ in 0..10 {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
     }
@@ -182,7 +182,7 @@ async fn a_mirror_that_cannot_be_is_refused() {
     }
 }
 
-/// A server with a backend and its mirror, both over HTTP/2.
+/// Starts a server with a backend and its mirror, both over HTTP/2.
 async fn over_http2(flags: &[&str], annotations: &[(&str, &str)]) -> (Portico, Backend, Backend) {
     let portico = Launch::new().args(flags).start().await;
     let (backend, mirror) = (Backend::over_http2(GROUP).await, Backend::over_http2(GROUP).await);
@@ -259,12 +259,12 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
             assert_eq!(portico.admin().post(PATH, &write).await.status, 200);
         }
     };
-    // It takes requests and answers none: as many as may wait are sent, others dropped.
+    // The mirror accepts requests and never responds: as many as may wait are sent, others dropped.
     mirror.behave(Mood::Hang);
     ask(10).await;
     assert!(counted(&portico, "dropped").await >= 1.0);
     until("those that were sent have failed", async || counted(&portico, "failed").await >= 4.0).await;
-    // Nothing of them is left in its way.
+    // Earlier copies do not block the mirror.
     mirror.behave(Mood::Well);
     let arrived = copies(&mirror);
     until("copies arrive again", async || {
@@ -272,7 +272,7 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
         copies(&mirror) > arrived
     })
     .await;
-    // It resets what it gets.
+    // The mirror resets every request.
     mirror.behave(Mood::Drop);
     let failed = counted(&portico, "failed").await;
     until("that counts as failed", async || {
@@ -280,7 +280,7 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
         counted(&portico, "failed").await > failed
     })
     .await;
-    // It is gone, and comes back.
+    // The mirror stops, and starts again.
     mirror.stop().await;
     ask(2).await;
     until("Explain says why", async || {

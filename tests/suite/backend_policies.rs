@@ -1,4 +1,4 @@
-//! Policies of backends by annotation: what is sent again, who gets how much, who is left out and comes back.
+//! Policies of backends by annotation: retries, weights, limits, ejection and return.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const GROUP: &str = "policies.example.com";
 const PATH: &str = "/apis/policies.example.com/v1/flunders";
 
-/// An APIService that leads to both, with these annotations besides.
+/// Returns an APIService with both backends, and these annotations.
 fn service(backends: &[&Backend], annotations: &[(&str, &str)]) -> Value {
     let urls: Vec<String> = backends.iter().map(|backend| backend.url()).collect();
     let mut object = backends[0].api_service();
@@ -27,7 +27,7 @@ fn service(backends: &[&Backend], annotations: &[(&str, &str)]) -> Value {
     object
 }
 
-/// A server that proxies to two backends by this policy.
+/// Starts a server that proxies to two backends with this policy.
 async fn proxied(annotations: &[(&str, &str)]) -> (Portico, Backend, Backend) {
     let portico = Portico::start().await;
     let (one, two) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
@@ -45,7 +45,7 @@ async fn codes(portico: &Portico, requests: usize) -> Vec<u16> {
     codes
 }
 
-/// What a metric of the facade counts.
+/// Returns the value of a metric of the facade.
 async fn counted(portico: &Portico, line: &str) -> f64 {
     let text = portico.admin().get("/metrics").await.text();
     let value = text.lines().find_map(|found| found.strip_prefix(line)).map(str::trim);
@@ -61,7 +61,7 @@ async fn requests_that_change_nothing_are_sent_again_and_others_are_not() {
         one.behave(Mood::Well);
     }
     assert!(counted(&portico, "portico_proxy_repeated_requests_total{reason=\"status\"}").await >= 1.0);
-    // Of both backends somebody answers well, but not to everybody who writes.
+    // One of the backends responds well, but not to every write.
     one.behave(Mood::Code(503));
     let (before_one, before_two) = (one.seen().len(), two.seen().len());
     let mut written = Vec::new();
@@ -70,7 +70,7 @@ async fn requests_that_change_nothing_are_sent_again_and_others_are_not() {
     }
     assert_eq!(written.iter().filter(|code| **code == 503).count(), 2, "{written:?}");
     assert_eq!(one.seen().len() + two.seen().len() - before_one - before_two, 4, "each was sent once");
-    // Nobody does: the answer is the backend's, after three tries.
+    // None does: after three attempts, the client gets the backend's response.
     two.behave(Mood::Code(503));
     let before = one.seen().len() + two.seen().len();
     assert_eq!(codes(&portico, 1).await, [503]);
@@ -110,7 +110,7 @@ async fn a_read_that_takes_long_is_sent_to_another_address_too() {
     assert!(begin.elapsed() < Duration::from_secs(10));
     assert_eq!(two.seen().len() - before, 4);
     assert_eq!(counted(&portico, "portico_proxy_repeated_requests_total{reason=\"hedged\"}").await, 2.0);
-    // The first that comes may be a failure: the other one is waited for.
+    // The first response may be a failure: then the other one is awaited.
     one.behave(Mood::Slow(Duration::from_secs(1)));
     two.behave(Mood::Code(503));
     let codes = codes(&portico, 2).await;

@@ -1,5 +1,5 @@
-//! An operator as users of kube-rs write them: it keeps a ConfigMap per page of each Book, a resource that it derives from
-//! its own types, and says in the status what it has done. It stops where a test asks it to, to be killed there.
+//! An operator as users of kube-rs write them: it maintains a ConfigMap per page of each Book, a resource derived from
+//! its own types, and reports in the status. It stops at positions that a test selects, to be killed there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 
-/// What holds a Book until it was cleaned up.
+/// Finalizer of a Book until its cleanup.
 pub(crate) const FINALIZER: &str = "books.example.com/farewell";
 
-/// How a book shall be.
+/// Spec of a Book.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
 #[kube(group = "books.example.com", version = "v1", kind = "Book", namespaced, shortname = "bk")]
 #[kube(status = "BookStatus", printcolumn(name = "Pages", type_ = "integer", json_path = ".status.pages"))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BookSpec {
-    /// What is on the cover.
+    /// Text on the cover.
     #[x_kube(validation = Rule::new("self == oldSelf").message("a title stays"))]
     pub(crate) title: String,
-    /// How many there are.
+    /// Number of pages.
     #[schemars(range(max = 20))]
     pub(crate) pages: u8,
-    /// What they are made of.
+    /// Material of the pages.
     #[serde(default = "plain")]
     pub(crate) paper: String,
 }
@@ -42,34 +42,34 @@ fn plain() -> String {
     "plain".into()
 }
 
-/// How a book is.
+/// Status of a Book.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BookStatus {
-    /// The generation of the spec that this is about.
+    /// Generation of the spec that this status describes.
     pub(crate) observed_generation: i64,
-    /// How many there are.
+    /// Number of pages.
     pub(crate) pages: u8,
 }
 
-/// Between which two writes the operator is.
+/// Position of the operator between two writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The finalizer is there, and no page.
+    /// The finalizer exists, and no page.
     BeforePages,
-    /// The first page is there.
+    /// The first page exists.
     AmongPages,
-    /// All pages are there, and the status does not say so.
+    /// All pages exist, and the status does not report them.
     BeforeStatus,
-    /// All is done.
+    /// All writes are done.
     AfterStatus,
-    /// Nothing of a deletion is done.
+    /// No write of a deletion is done.
     BeforeFarewell,
-    /// All of it but the removal of the finalizer.
+    /// All writes of a deletion are done except for the removal of the finalizer.
     AfterFarewell,
 }
 
-/// Holds the operator at a place until it is opened.
+/// Stops the operator at a position until the gate is opened.
 pub(crate) struct Gate {
     at: Option<Place>,
     reached: Notify,
@@ -77,18 +77,18 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Holds it at this place, or nowhere.
+    /// Creates a gate at this position, or without one.
     pub(crate) fn at(place: impl Into<Option<Place>>) -> Arc<Self> {
         Arc::new(Self { at: place.into(), reached: Notify::new(), open: watch::channel(false).0 })
     }
 
-    /// Waits until the operator stands there.
+    /// Waits until the operator has reached the position.
     pub(crate) async fn reached(&self) {
         let reached = tokio::time::timeout(PATIENCE, self.reached.notified()).await;
         reached.unwrap_or_else(|_| panic!("the operator does not come to {:?}", self.at));
     }
 
-    /// Lets it go on.
+    /// Lets the operator continue.
     pub(crate) fn open(&self) {
         self.open.send_replace(true);
     }
@@ -107,7 +107,7 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Starts it, held by this gate.
+    /// Starts an operator with this gate.
     pub(crate) fn start(client: &Client, gate: &Arc<Gate>) -> Self {
         let books: Api<Book> = Api::default_namespaced(client.clone());
         let pages: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -120,7 +120,7 @@ impl Operator {
         Self { tasks }
     }
 
-    /// Kills it where it stands.
+    /// Kills the operator at its position.
     pub(crate) async fn kill(self) {
         self.tasks.cancel();
         until("the operator is dead", || std::future::ready(self.tasks.running().is_empty())).await;
@@ -145,7 +145,7 @@ async fn reconcile(book: Arc<Book>, binder: Arc<Binder>) -> Result<Action, Final
 }
 
 impl Binder {
-    /// Makes the pages that there shall be and no others, and reports that in the status.
+    /// Creates the missing pages, deletes excess ones, and reports in the status.
     async fn keep(&self, book: &Book) -> kube::Result<()> {
         let ours = PatchParams::apply("binder").force();
         self.gate.pass(Place::BeforePages).await;
@@ -172,7 +172,7 @@ impl Binder {
         Ok(())
     }
 
-    /// Leaves a word about a book that goes. Its pages are the garbage collector's.
+    /// Writes a farewell for a deleted book. Its pages are deleted by the garbage collector.
     async fn part(&self, book: &Book) -> kube::Result<()> {
         self.gate.pass(Place::BeforeFarewell).await;
         let name = format!("{}-farewell", book.name_any());
@@ -184,7 +184,7 @@ impl Binder {
     }
 }
 
-/// A page as it shall be.
+/// Returns a page in its desired state.
 fn page(book: &Book, number: u8) -> ConfigMap {
     serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "ConfigMap",

@@ -1,4 +1,4 @@
-//! Disruption budgets without kube-controller-manager: evictions go by the status that is kept here.
+//! Disruption budgets without kube-controller-manager: evictions use the status that the server maintains.
 
 use portico_tests::http::Http;
 use portico_tests::objects::PODS;

@@ -1,4 +1,4 @@
-//! `--cache-max-bytes`: what memory has no room for is read from the database, and is served as everything else.
+//! `--cache-max-bytes`: objects that do not fit into memory are read from the database, and served like all others.
 
 use portico_tests::http::{Http, Lines};
 use portico_tests::objects::CONFIG_MAPS;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::engines::watch;
 
-/// What may be in memory.
+/// Size of the cache in bytes.
 const BUDGET: &str = "65536";
-/// Each with 4 KiB, of which some are red.
+/// Number of objects of 4 KiB, some of which are red.
 const OBJECTS: usize = 60;
 
 fn map(n: usize) -> Value {
@@ -37,7 +37,7 @@ fn names(list: &Value) -> Vec<String> {
     items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// All pages of a list, and the `remainingItemCount` of each.
+/// Returns all pages of a list, and the `remainingItemCount` of each.
 async fn pages(admin: &Http, query: &str) -> (Vec<String>, Vec<Option<u64>>) {
     let (mut all, mut remaining, mut token) = (Vec::new(), Vec::new(), String::new());
     loop {
@@ -64,7 +64,7 @@ async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
     let (_portico, admin) = with_objects().await;
     let (all, remaining) = pages(&admin, "limit=25").await;
     assert_eq!(all.iter().filter(|name| name.starts_with('m')).count(), OBJECTS);
-    // One that is kept in each namespace may be there, too.
+    // A ConfigMap that the server maintains in each namespace may exist as well.
     let total = all.len() as u64;
     assert_eq!(remaining, [Some(total - 25), Some(total - 50), None]);
     let red: Vec<String> = (0..OBJECTS).filter(|n| n.is_multiple_of(3)).map(name).collect();
@@ -74,7 +74,7 @@ async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
     assert_eq!(pages(&admin, "fieldSelector=metadata.name%3Dm007").await.0, [name(7)]);
     assert_eq!(admin.get(&format!("{CONFIG_MAPS}/m007")).await.json()["metadata"]["name"], "m007");
     assert_eq!(admin.get(&format!("{CONFIG_MAPS}/none")).await.status, 404);
-    // A past state is not what is there now, and the newest is.
+    // A past state is not returned as the current one.
     let before =
         admin.get(&format!("{CONFIG_MAPS}/m000")).await.json()["metadata"]["resourceVersion"].clone();
     let before = before.as_str().unwrap().to_owned();
@@ -95,7 +95,7 @@ async fn writes_are_checked_by_what_is_in_the_database() {
     let mut second = first.clone();
     second["data"]["k"] = "second".into();
     assert_eq!(admin.put(&url, &second).await.status, 200);
-    // The one who read before that loses.
+    // An update with the earlier version conflicts.
     let stale = admin.put(&url, &first).await;
     assert_eq!((stale.status.as_u16(), stale.json()["reason"].as_str()), (409, Some("Conflict")));
     assert_eq!(admin.get(&url).await.json()["data"]["k"], "second");
@@ -130,7 +130,7 @@ async fn watches_report_what_enters_and_leaves_a_selector() {
         let patch = json!({"metadata": {"labels": {"colour": colour}}});
         assert_eq!(admin.merge(&format!("{CONFIG_MAPS}/{}", name(n)), &patch).await.status, 200);
     };
-    // None of them is in memory: what they were before comes from the database.
+    // None of them is in memory: their previous states come from the database.
     for (n, colour, expected) in [(3, "blue", "DELETED"), (4, "red", "ADDED"), (6, "red", "MODIFIED")] {
         if expected == "MODIFIED" {
             let patch = json!({"data": {"more": "y"}});
@@ -195,7 +195,7 @@ async fn memory_stays_bounded_however_much_is_stored() {
     }
     assert_eq!(pages(&admin, "limit=2").await.0.iter().filter(|name| name.starts_with('m')).count(), LARGE);
     let grown = portico.resident_kib().saturating_sub(before) as usize * 1_024;
-    // In memory they would take all of it.
+    // A complete cache would need all of this memory.
     assert!(grown < (LARGE - 8) * BYTES / 2, "{} MiB more", grown >> 20);
     assert!(metric(&admin, "portico_store_cache_evictions_total").await > 0);
 }

@@ -1,4 +1,4 @@
-//! Facades' certificates: signed over the config connection, for whoever asks and for nobody else.
+//! Certificates of facades: signed over the configuration connection, only for facades.
 
 use portico_kit::pki::{CertInfo, Profile, SigningRequest, parse_certs};
 use portico_proto::client::{Client, Connection, Credentials};
@@ -7,7 +7,7 @@ use portico_tests::{Launch, Portico};
 use std::time::Duration;
 use tonic::Code;
 
-/// A request whose subject asks for more than it may have.
+/// Returns a request whose subject exceeds the caller's rights.
 fn greedy() -> SigningRequest {
     let profile = Profile::client("root", &["system:masters"], Duration::from_secs(3600));
     SigningRequest::create(&profile).unwrap()

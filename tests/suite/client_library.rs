@@ -1,4 +1,4 @@
-//! The client library on objects of any kind: found by name, applied, listed in pages, watched over restarts.
+//! The client library with objects of any kind: discovery by name, apply, pages, watches that survive restarts.
 
 use std::pin::pin;
 
@@ -34,7 +34,7 @@ async fn applied(objects: &ResourceClient, name: &str, text: &str) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-/// The next event: `TYPE name=text`, or that the watch began anew.
+/// Returns the next event: `TYPE name=text`, or the restart of the watch.
 async fn next(events: &mut (impl Stream<Item = Result<WatchEvent, Status>> + Unpin)) -> String {
     let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap();
     let WatchEvent::Line(line) = event else { return "restarted".to_owned() };
@@ -76,7 +76,7 @@ async fn objects_of_any_kind_are_applied_read_listed_in_pages_and_deleted() {
             break;
         }
     }
-    // As in Kubernetes, lists with a selector have no such count.
+    // Lists with a selector have no count, as in Kubernetes.
     let first = objects.list::<Value>(&ListOptions { limit: 1, ..ListOptions::default() }).await.unwrap();
     assert!(first.items.len() == 1 && first.remaining_item_count.is_some_and(|count| count >= 2));
     let refused = objects.get::<Vec<u8>>("o1").await.unwrap_err();

@@ -1,4 +1,4 @@
-//! `portico` as a client of a running control service: what each verb prints, and how it ends.
+//! `portico` as a client of a running control service: output and exit code of each verb.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
@@ -15,7 +15,7 @@ const MANIFESTS: &str = "# two objects\napiVersion: v1\nkind: ConfigMap\nmetadat
     apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
     spec: {containers: [{name: c, image: nginx}]}\n";
 
-/// The verb, as its administrator calls it.
+/// Returns a command for a verb, as the administrator.
 fn verb(portico: &Portico, args: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.args(args).env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
@@ -26,14 +26,14 @@ fn run(portico: &Portico, args: &[&str]) -> Output {
     verb(portico, args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// What a verb prints that ends well.
+/// Returns the output of a successful verb.
 fn prints(portico: &Portico, args: &[&str]) -> String {
     let done = run(portico, args);
     assert_eq!(done.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// The exit code and the error line of a command that fails. Only hints may follow it.
+/// Returns exit code and error line of a failing command. Only hints may follow the line.
 fn fails(portico: &Portico, args: &[&str]) -> (i32, String) {
     let done = run(portico, args);
     let error = String::from_utf8(done.stderr).unwrap();
@@ -42,7 +42,7 @@ fn fails(portico: &Portico, args: &[&str]) -> (i32, String) {
     (done.status.code().unwrap(), format!("{line}\n"))
 }
 
-/// Writes a file of manifests; its path.
+/// Writes a file of manifests; returns its path.
 fn file(portico: &Portico, name: &str, text: &str) -> String {
     let path = portico.folder().join(name);
     std::fs::write(&path, text).unwrap();
@@ -218,7 +218,7 @@ async fn kubeconfig_names_files_as_kubectl_reads_them() {
     assert_eq!(with(&list, &namespace), (Some(0), format!("configmap/{}\n", namespace[2])));
     assert_eq!(with(admin, &namespace).0, Some(2), "it is in kube-system");
     assert_eq!(with(&list, &["route", "try", "/version"]).0, Some(0));
-    // A flag names one file, whatever its name is.
+    // The value of a flag is one file name, even if it contains a separator.
     assert_eq!(with("/nowhere", &["get", "cm", "--kubeconfig", admin]).0, Some(0));
     assert_eq!(with(admin, &["get", "cm", "--kubeconfig", &list]).0, Some(2));
     let (code, error) = with("", &["get", "cm"]);
@@ -326,7 +326,7 @@ async fn a_terminal_gets_a_table_that_is_drawn_in_place_in_colours() {
     let name = ptsname(&terminal, Vec::new()).unwrap();
     let stdout = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let mut watch = {
-        // The terminal ends once nothing of it is open, in this command, too.
+        // The terminal ends when no process has it open, including this command.
         let mut command = verb(&portico, &["watch", &backend.name(), "--until-available"]);
         command.env("TERM", "xterm").env_remove("NO_COLOR").stdout(stdout).spawn().unwrap()
     };
@@ -334,7 +334,7 @@ async fn a_terminal_gets_a_table_that_is_drawn_in_place_in_colours() {
     let drawn = tokio::task::spawn_blocking(move || {
         let (mut terminal, mut drawn) = (std::fs::File::from(terminal), Vec::new());
         let mut part = [0; 4096];
-        // It ends with an error once the last program that had it open has ended.
+        // Reading fails when the last program that had it open has ended.
         while let Ok(read @ 1..) = terminal.read(&mut part) {
             drawn.extend_from_slice(&part[..read]);
         }
@@ -394,7 +394,7 @@ fn help_completions_and_manual_pages_know_every_verb() {
     assert!(Command::new("bash").arg("-n").arg(&script).status().unwrap().success());
 }
 
-/// A copy of the administrator's kubeconfig with these namespaces of its contexts; its path.
+/// Writes a copy of the administrator's kubeconfig with these namespaces in its contexts; returns its path.
 fn kubeconfig(portico: &Portico, name: &str, namespaces: &[(&str, &str)]) -> String {
     let mut config = kube::config::Kubeconfig::read_from(portico.data().join("admin.kubeconfig")).unwrap();
     for context in &mut config.contexts {
@@ -435,7 +435,7 @@ async fn verbs_are_about_the_namespace_that_the_context_names_unless_a_flag_name
     assert!(run(&portico, &["diff", "cm", "one", "--kubeconfig", &current]).status.code() == Some(1));
     assert!(with(&current, &["get", "namespaces", "-o", "name"]).contains("namespace/demo"));
 
-    // Of the context that is used, where that names one.
+    // The namespace of the selected context, if it has one.
     let both = kubeconfig(&portico, "both", &[("portico", "demo"), ("control", "other")]);
     with(&both, &["apply", "-f", &manifest("two")]);
     assert_eq!(names(&both, &[]), "configmap/two\n");

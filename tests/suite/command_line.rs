@@ -1,4 +1,4 @@
-//! The command line: errors are printed in one line before anything binds; who wins; how it ends.
+//! The command line: errors are one line and precede any listener; precedence of settings; exit.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -40,7 +40,7 @@ async fn a_setting_that_names_a_pipe_or_a_huge_file_is_refused_at_once() {
     for (file, reason) in [(&pipe, "not a regular file"), (&huge, "larger than 64 MiB")] {
         let file = file.to_str().unwrap();
         for flag in flags {
-            // Settings that are of use only together with others.
+            // Settings that require others.
             let others: &[&str] = match flag {
                 "--cluster-signing-cert-file" => &["--cluster-signing-key-file", file],
                 "--authorization-config" => &[],
@@ -145,7 +145,7 @@ async fn version_and_help_end_well() {
 async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
     let (launch, folder) = Launch::new().prepared();
     let file = folder.join("config.yaml");
-    // The token file decides who is let in: who is shows which one was read.
+    // Only users of the token file are authenticated: the result shows which file was read.
     let tokens = |name: &str| {
         let path = folder.join(format!("{name}.csv"));
         std::fs::write(&path, format!("{name}-token,{name},1,system:masters\n")).unwrap();
@@ -241,7 +241,7 @@ async fn tokens_are_read_again_when_their_file_changes() {
         if http == 200 && grpc == Some(tonic::Code::PermissionDenied) { Ok(()) } else { Err((http, grpc)) }
     })
     .await;
-    // A file that cannot be used changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(&file, "\"broken").unwrap();
     portico.signal(Signal::HUP);
     until("both servers say so", async || portico.log().matches("cannot reload a file").count() >= 2).await;

@@ -20,7 +20,7 @@ use crate::proxying::register;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A kubelet, and what a facade needs to speak with it.
+/// A kubelet, and the files with which a facade connects to it.
 struct Node {
     kubelet: Backend,
     flags: Vec<String>,
@@ -28,7 +28,7 @@ struct Node {
 }
 
 impl Node {
-    /// At this address, with files for the facade's flags.
+    /// Starts a kubelet at this address, with files for the facade's flags.
     async fn at(ip: IpAddr) -> Self {
         let clients = Authority::new("kubelet-clients");
         let kubelet = Backend::kubelet(ip, &clients.pem).await;
@@ -51,7 +51,7 @@ impl Node {
         self.flags.iter().fold(launch, |launch, flag| launch.arg(flag))
     }
 
-    /// Registers it as `n1`, with pod `p` on it and pod `idle` on no node.
+    /// Registers the kubelet as `n1`, with pod `p` on it and pod `idle` without a node.
     async fn register(&self, admin: &Http) {
         let node = node("n1", self.kubelet.address);
         created(admin, "/api/v1/nodes", &node).await;
@@ -76,7 +76,7 @@ fn pod(name: &str, node: Option<&str>, containers: &[&str]) -> Value {
     pod
 }
 
-/// Creates it; the namespace's service account may be a moment late.
+/// Creates an object; the namespace's service account may be created later.
 async fn created(admin: &Http, path: &str, object: &Value) {
     eventually(&format!("{path} takes an object"), || async {
         let answer = admin.post(path, object).await;
@@ -90,7 +90,7 @@ fn message(answer: &Answer, code: u16) -> String {
     answer.json()["message"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Asks for an upgrade to this protocol and gives the head of the answer and the connection behind it.
+/// Requests an upgrade to this protocol; returns the head of the response and the connection.
 async fn upgraded(http: &Http, method: &str, path: &str, protocol: &str) -> (String, TlsStream<TcpStream>) {
     let mut stream = http.dial().await.unwrap();
     let head = format!(
@@ -322,7 +322,7 @@ async fn a_service_is_where_its_api_service_says() {
     assert_eq!(other.status, 404, "{}", other.text());
 }
 
-/// Reads until the server has answered a PING, which it does after what came before it.
+/// Reads frames until the server has responded to a PING, which it does after all earlier frames.
 async fn all_before_a_ping(frames: &mut http2::Frames, sink: &mut http2::FrameSink) -> Vec<http2::Received> {
     sink.write_all(&frame(PING, 0, 0, &[0; 8])).await.unwrap();
     sink.flush().await.unwrap();
@@ -336,7 +336,7 @@ async fn all_before_a_ping(frames: &mut http2::Frames, sink: &mut http2::FrameSi
     }
 }
 
-/// curl of Debian 12 throws an answer away whose stream is reset while it still sends.
+/// curl of Debian 12 discards a response whose stream is reset while curl still sends.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_needs_no_body_waits_for_the_body_that_is_on_its_way() {
     let portico = Launch::new().start().await;

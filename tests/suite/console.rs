@@ -13,7 +13,7 @@ use http_body_util::Full;
 use portico_tests::http::{Answer, Http};
 use portico_tests::{Launch, Portico};
 
-/// The folder of the assets, as the page names it.
+/// Returns the folder of the assets, as the page names it.
 async fn assets(client: &Http) -> String {
     let page = client.get("/console/").await.text();
     let (_, rest) = page.split_once("href=\"assets/").unwrap();

@@ -1,4 +1,4 @@
-//! Who may call the gRPC services: every method of every service, enumerated, so that a new one cannot be forgotten.
+//! Access to the gRPC services: every method of every service is enumerated, so that new ones are included.
 
 use bytes::{Buf, BufMut};
 use portico_proto::client::{Connection, Credentials};
@@ -9,7 +9,7 @@ use prost_types::FileDescriptorSet;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Request, Status};
 
-/// Messages as bytes, for methods that this test knows by name only.
+/// Codec of messages as bytes, for methods of which this test knows only the name.
 #[derive(Clone, Copy, Default)]
 struct Raw;
 
@@ -49,7 +49,7 @@ impl Decoder for Raw {
     }
 }
 
-/// `/package.Service/Method` of everything that the server serves.
+/// Returns `/package.Service/Method` of everything that the server serves.
 fn methods() -> Vec<String> {
     let sets = [
         portico_proto::DESCRIPTORS,
@@ -74,7 +74,7 @@ fn methods() -> Vec<String> {
     methods
 }
 
-/// A message that names something, where an empty one asks for nothing.
+/// Returns a message with a name, for methods that need one.
 fn message(method: &str) -> Vec<u8> {
     let call = |verb: &str| {
         let target = objects::Target {
@@ -97,7 +97,7 @@ fn message(method: &str) -> Vec<u8> {
     }
 }
 
-/// What a caller learns at once: the first message's absence is OK, too.
+/// Returns the status of a call; a stream without a first message is OK as well.
 async fn code(connection: &Connection, method: &str) -> Code {
     let mut grpc = tonic::client::Grpc::new(connection.channel().unwrap());
     grpc.ready().await.unwrap();
@@ -142,7 +142,7 @@ async fn every_method_but_health_refuses_who_has_no_right() {
     for method in methods {
         let want = match method.as_str() {
             health if is_health(health) => Code::Ok,
-            // Who may read discovery may have it.
+            // All users who may read discovery may call it.
             "/portico.objects.v1.Objects/Resources" => Code::Ok,
             _ => Code::PermissionDenied,
         };
@@ -219,7 +219,7 @@ async fn reflection_describes_every_service_in_both_versions() {
         }};
     }
     for (own, names) in [("v1", listed!(v1)), ("v1alpha", listed!(v1alpha))] {
-        // Each version lists itself and not the other, as a client of one has no use for the other.
+        // Each version lists itself and not the other, because a client uses only one of them.
         let listed = |service: &String| {
             !service.starts_with("grpc.reflection.") || service.contains(&format!(".{own}."))
         };

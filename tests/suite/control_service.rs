@@ -54,7 +54,7 @@ async fn list(client: &Client, request: ListRequest) -> Result<(Vec<String>, Lis
     Ok((names, last))
 }
 
-/// The Kubernetes reason that the details carry.
+/// Returns the Kubernetes reason in the details.
 fn reason(status: &Status) -> String {
     status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
 }
@@ -146,7 +146,7 @@ async fn a_list_is_selected_and_paged_at_one_revision() {
     let mine = ListRequest { label_selector: "paged=yes".into(), limit: 3, ..Default::default() };
     let (first, page) = list(&client, mine.clone()).await.unwrap();
     assert_eq!(first, ["v1.g0.pages.example.com", "v1.g1.pages.example.com", "v1.g2.pages.example.com"]);
-    // Written between two pages: not part of the list that the first page began.
+    // Created between two pages: not part of the list that the first page started.
     let mut late = local("g10.pages.example.com");
     late.metadata.as_mut().unwrap().labels.insert("paged".into(), "yes".into());
     create(&client, late).await.unwrap();
@@ -291,7 +291,7 @@ async fn a_watch_resumes_where_it_ended_and_says_when_it_cannot() {
     while seen.len() < 2 {
         let event = stream.message().await.unwrap().unwrap();
         let object = event.object.clone().unwrap_or_default();
-        // The Available condition of what is local is no event of interest here.
+        // Changes of the Available condition of local APIServices are ignored here.
         if event.r#type() != EventType::Modified {
             seen.push((event.r#type(), meta(&object).name.clone()));
         }
@@ -358,7 +358,7 @@ async fn a_deadline_is_kept() {
     let credentials = portico_proto::client::Credentials::Token("admin-token".into());
     let connection = portico.control_with(credentials).with_deadline(Duration::from_millis(300));
     let client = Client::connect(&connection).unwrap();
-    // A revision that is not there yet: the answer waits for it.
+    // A revision that does not exist yet: the call waits for it.
     let request = ListRequest { resource_version: "1000000".into(), ..Default::default() };
     let late = list(&client, request).await.unwrap_err();
     assert!(matches!(late.code(), Code::DeadlineExceeded | Code::Cancelled), "{late:?}");

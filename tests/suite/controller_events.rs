@@ -9,14 +9,14 @@ const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The events of a reason about an object.
+/// Returns the events with a reason for an object.
 async fn events(admin: &Http, about: &str, reason: &str) -> Vec<Value> {
     let selector = format!("involvedObject.name={about},reason={reason}");
     let listed = admin.get(&format!("/api/v1/namespaces/default/events?fieldSelector={selector}")).await;
     listed.json()["items"].as_array().unwrap().clone()
 }
 
-/// The only event of a reason about an object, once it was recorded so often.
+/// Returns the only event with a reason for an object, once it was recorded `count` times.
 async fn event(admin: &Http, about: &str, reason: &str, count: i64) -> Value {
     until(&format!("{reason} is recorded"), async || {
         let found = events(admin, about, reason).await;
@@ -122,7 +122,7 @@ async fn services_say_why_their_endpoints_are_not_written_and_which_pods_are_lef
         ),
         "{message}"
     );
-    // The names of slices are made up, so that each refusal says something else.
+    // The names of slices are generated, so that each refusal has a different message.
     let of_slices = async || events(&admin, "refused", "FailedToUpdateEndpointSlices").await;
     until("a refused slice is reported twice", async || of_slices().await.len() >= 2).await;
     let slices = of_slices().await.remove(0);

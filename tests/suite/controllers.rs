@@ -1,4 +1,4 @@
-//! Controllers that work without kube-controller-manager: namespaces empty and go, dependents follow their owners.
+//! Controllers without kube-controller-manager: namespaces are emptied and deleted, dependents are deleted with their owners.
 
 use portico_tests::backend::Seen;
 use portico_tests::http::Http;
@@ -27,7 +27,7 @@ async fn made(http: &Http, name: &str, owner: Option<(&str, &str)>) -> String {
     created["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
-/// An owner with two dependents, one of which has a dependent itself.
+/// Creates an owner with two dependents, one of which has a dependent itself.
 async fn family(http: &Http) {
     let owner = made(http, "owner", None).await;
     let a = made(http, "a", Some(("owner", &owner))).await;

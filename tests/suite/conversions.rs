@@ -1,4 +1,4 @@
-//! Conversion webhooks of custom resources: what they are sent, what comes of their answers, and who notices a broken one.
+//! Conversion webhooks of custom resources: the reviews they receive, results of their responses, and effects of broken ones.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 const GROUP: &str = "swaps.example.com";
 const NAME: &str = "swaps.swaps.example.com";
 
-/// Where objects of a version are.
+/// Returns the path of the objects of a version.
 fn objects(version: &str) -> String {
     format!("/apis/{GROUP}/{version}/namespaces/default/swaps")
 }
 
-/// A definition of two versions whose webhook is there.
+/// Returns a definition of two versions with a webhook.
 fn definition(client_config: &Value, reviews: &[&str]) -> Value {
     let spec = |field: &str, kind: &str| json!({"type": "object", "properties": {field: {"type": kind}}});
     let version = |name: &str, storage: bool, spec: Value| {
@@ -33,12 +33,12 @@ fn definition(client_config: &Value, reviews: &[&str]) -> Value {
             "versions": [version("v1", true, spec("size", "string")), version("v2", false, spec("replicas", "integer"))]}})
 }
 
-/// A client configuration of a path of the backend.
+/// Returns a client configuration with a path of the backend.
 fn at(backend: &Backend, path: &str) -> Value {
     json!({"url": format!("{}{path}", backend.url()), "caBundle": STANDARD.encode(&backend.ca)})
 }
 
-/// A backend with a certificate for its address.
+/// Starts a backend with a certificate for its address.
 async fn hooks() -> Backend {
     Backend::with_names("hooks", &["127.0.0.1"]).await
 }
@@ -54,7 +54,7 @@ async fn create(admin: &Http, version: &str, name: &str, spec: Value) -> Answer 
     admin.post(&objects(version), &object).await
 }
 
-/// A process with a definition whose webhook is at this backend, and an object `a` of v1.
+/// Starts a process with a definition whose webhook is this backend, and an object `a` of v1.
 async fn swapping(backend: &Backend) -> (Portico, Http) {
     let portico = Portico::start().await;
     let admin = portico.admin();
@@ -63,20 +63,20 @@ async fn swapping(backend: &Backend) -> (Portico, Http) {
     (portico, admin)
 }
 
-/// Changes the definition.
+/// Patches the definition.
 async fn patch(admin: &Http, patch: &Value) {
     let patched = admin.merge(&format!("{DEFINITIONS}/{NAME}"), patch).await;
     assert_eq!(patched.status, 200, "{}", patched.text());
 }
 
-/// Makes v2 the version that objects are stored in.
+/// Makes v2 the storage version.
 async fn store_in_v2(admin: &Http) {
     let mut versions = definition(&json!({}), &[])["spec"]["versions"].take();
     (versions[0]["storage"], versions[1]["storage"]) = (false.into(), true.into());
     patch(admin, &json!({"spec": {"versions": versions}})).await;
 }
 
-/// The objects of each review that has come.
+/// Returns the objects of each review that was received.
 fn reviews(backend: &Backend) -> Vec<Value> {
     let body = |seen: Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
     backend.seen().into_iter().map(|seen| body(seen)["request"]["objects"].take()).collect()
@@ -292,7 +292,7 @@ async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
     assert!(words.contains("service/nobody in \"default\" is not present"), "{words}");
 }
 
-/// The Status of a request that a broken webhook spoils.
+/// Returns the Status message of a request that a broken webhook makes fail.
 async fn spoiled(admin: &Http, path: &str) -> String {
     let answer = admin.get(path).await.json();
     assert_eq!((&answer["code"], &answer["reason"]), (&500.into(), &Value::Null), "{answer}");
@@ -375,7 +375,7 @@ async fn a_definition_goes_when_its_webhook_is_mended() {
     until("the definition is gone", || async { admin.get(&path).await.status == 404 }).await;
 }
 
-/// Writes `late` of v2 to this namespace; while the webhook converts it, this happens.
+/// Writes `late` of v2 to this namespace; runs the future while the webhook converts it.
 async fn write_while(backend: &Backend, admin: &Http, namespace: &str, meanwhile: impl Future) -> Answer {
     let object = json!({"apiVersion": format!("{GROUP}/v2"), "kind": "Swap", "metadata": {"name": "late"},
         "spec": {"replicas": 5}});
@@ -390,7 +390,7 @@ async fn write_while(backend: &Backend, admin: &Http, namespace: &str, meanwhile
     tokio::join!(admin.post(&path, &object), paused).0
 }
 
-/// All objects, by name.
+/// Returns the names of all objects.
 async fn names(admin: &Http) -> Vec<String> {
     let list = admin.get(&format!("/apis/{GROUP}/v1/swaps")).await.json();
     let names = list["items"].as_array().unwrap().iter();
@@ -424,7 +424,7 @@ async fn what_changes_while_a_webhook_converts_a_write_counts_for_the_write() {
     );
     assert_eq!(admin.delete(&format!("{}/late", objects("v2"))).await.status, 200);
 
-    // In v1 it is converted to be stored.
+    // An object of v1 is converted before it is stored.
     let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Swap", "metadata": {"name": "last"},
         "spec": {"size": "5"}});
     let before = reviews(&backend).len();

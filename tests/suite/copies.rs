@@ -1,4 +1,4 @@
-//! Portable backups and moves between databases, as users of the binary and of HTTP meet them.
+//! Portable backups and migrations between databases, through the binary and over HTTP.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// Clients that write at the same time.
 const WRITERS: usize = 4;
-/// How long writes are refused at most: far beyond what it takes, for machines that do much else.
+/// Maximum time for which writes are refused, with a margin for busy machines.
 const STOPPED: Duration = Duration::from_secs(5);
 
 fn on(url: &str) -> Launch {
@@ -43,7 +43,7 @@ async fn create(http: &Http, name: &str) -> Value {
     created.json()
 }
 
-/// Runs a verb of the binary to its end in a folder: exit code and everything that it says.
+/// Runs a verb of the binary in a folder; returns exit code and output.
 async fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = tokio::process::Command::new(binary());
     let output = command.current_dir(folder).args(arguments).stdin(Stdio::null()).output().await.unwrap();
@@ -68,7 +68,7 @@ async fn watch(http: &Http, from: i64) -> Lines {
     Lines::new(answer.into_body())
 }
 
-/// What a backup was made of is there, as it was, and nothing of before goes on.
+/// Checks that the backed-up objects exist unchanged, and that older watches and revisions are expired.
 async fn check_restored(http: &Http, created: &[Value], lost: i64) {
     for object in created {
         let name = object["metadata"]["name"].as_str().unwrap();
@@ -108,7 +108,7 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     done(folder, &["restore", "at", "--database-url", &url]).await;
     let restored = on(&url).start().await;
     check_restored(&restored.admin(), &created, lost).await;
-    // And from there.
+    // A backup of the restored store.
     done(folder, &["backup", "--to", "of-postgres", "--database-url", &url]).await;
     let (_launch, there) = Launch::new().prepared();
     let of_postgres = folder.join("of-postgres");
@@ -116,7 +116,7 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     assert!(printed.contains("epoch 3, "), "{printed}");
 }
 
-/// Creates objects until writes are refused because the store was moved; the versions of what was acknowledged.
+/// Creates objects until writes are refused because the store was migrated; returns the versions of acknowledged writes.
 async fn write(http: Http, writer: usize) -> BTreeMap<i64, String> {
     let mut acknowledged = BTreeMap::new();
     for n in 0.. {
@@ -139,7 +139,8 @@ async fn write(http: Http, writer: usize) -> BTreeMap<i64, String> {
     acknowledged
 }
 
-/// Moves a store under writers and a watcher, who find everything at `there` that was acknowledged here; whether its versions stay good.
+/// Migrates a store under writers and a watcher, which find every acknowledged object in the new store; `keeps_versions` is true
+/// if resource versions stay valid.
 async fn move_under_writers(
     here: &[&Portico],
     arguments: &[&str],
@@ -169,7 +170,7 @@ async fn move_under_writers(
     let found: BTreeMap<&str, i64> = found.filter(|(name, _)| name.starts_with("w-")).collect();
     let expected: BTreeMap<&str, i64> =
         acknowledged.iter().map(|(version, name)| (name.as_str(), *version)).collect();
-    // Reads go on where it was, writes do not.
+    // The old store serves reads, but no writes.
     let old = here[0].admin();
     assert_eq!(old.get(&format!("{CONFIG_MAPS}/first")).await.json(), first);
     assert_eq!(old.delete(&format!("{CONFIG_MAPS}/first")).await.status.as_u16(), 503);
@@ -182,11 +183,11 @@ async fn move_under_writers(
         return false;
     }
     assert_eq!(found, expected);
-    // The watcher goes on from where it stood, though all control services are others.
+    // The watch resumes, although all control services are new ones.
     let mut seen = Vec::new();
     while seen.len() + 5 < acknowledged.len() {
         let event = events.next().await.unwrap();
-        // A controller publishes this one, in its own time.
+        // A controller writes this object at any time.
         if event["object"]["metadata"]["name"] != "kube-root-ca.crt" {
             seen.push(version(&event["object"]));
         }
@@ -222,7 +223,7 @@ async fn a_store_of_several_control_services_is_moved_to_sqlite_under_writers_an
     assert!(moved);
 }
 
-/// An etcd of its own, how a control service is started on it, and its URL for moves.
+/// Starts an etcd; also returns the launch of a control service on it, and its URL for migrations.
 fn etcd() -> Option<(EtcdServer, Launch, String)> {
     let server = EtcdServer::start_with(&["--unsafe-no-fsync"])?;
     let launch = Launch::new().args(&["--etcd-servers", &server.url()]);
@@ -246,7 +247,7 @@ async fn a_store_of_several_control_services_is_moved_out_of_etcd_under_writers_
     let (there, folder) = Launch::new().prepared();
     let to = format!("sqlite://{}", folder.join("data").display());
     let start = async || there.start().await;
-    // A Service and its address share a revision, which nothing changes later: the store begins a new epoch.
+    // A Service and its address share a revision, which no later write changes: the store starts a new epoch.
     let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "shares"}, "spec": {"ports": [{"port": 80}]}});
     let made = one.admin().post("/api/v1/namespaces/default/services", &service).await;
     assert_eq!(made.status.as_u16(), 201, "{}", made.text());
@@ -265,12 +266,12 @@ fn on_etcd(etcd: &EtcdServer) -> Launch {
     Launch::new().args(&["--etcd-servers", &etcd.url()])
 }
 
-/// The objects that a test has made, without their versions.
+/// Returns the objects that a test has created, without their versions.
 pub(crate) async fn made(http: &Http) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [CONFIG_MAPS, "/api/v1/namespaces/default/secrets", "/apis/example.com/v1/things"] {
         let mut items = http.get(path).await.json()["items"].as_array().unwrap().clone();
-        // Controllers keep it as the data folder of their server says.
+        // A controller maintains it from the data folder of its server.
         items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
         all.extend(items.into_iter().map(|mut item| {
             item["metadata"].as_object_mut().unwrap().remove("resourceVersion");
@@ -307,7 +308,7 @@ pub(crate) async fn things_are_served(http: &Http) {
     .await;
 }
 
-/// Encryption of Secrets, in a file of a folder; the flag and the file.
+/// Writes a configuration that encrypts Secrets to a folder; returns the flag and the path.
 fn encryption(folder: &Path) -> [String; 2] {
     let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
         "resources": [{"resources": ["secrets"], "providers": [
@@ -332,7 +333,7 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
 
     let url = etcd.url();
     let into = ["restore", "--from", &first, "--etcd-servers", &url];
-    // Without keys it is not begun to be served, and with them it is begun anew.
+    // Without keys the restored store cannot be served; with keys it can.
     refused(folder.path(), 1, &into, "need --encryption-provider-config").await;
     let launch = || on_etcd(&etcd).args(&[&flag, &config]);
     refused(folder.path(), 1, &into, "contains an incomplete restore or move").await;
@@ -346,7 +347,7 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
     refused(folder.path(), 1, &into, "a control service has renewed its Lease").await;
 
-    // From there, directly and by its control service, of a past revision, too.
+    // Backups directly from etcd and by its control service, also of a past revision.
     let after = version(&create(&http, "after").await);
     let at = (version(&http.get(&format!("{CONFIG_MAPS}/cm-a")).await.json())).max(after - 1).to_string();
     let direct = ["backup", "--etcd-servers", &url, &flag, &config, "--to"];
@@ -400,7 +401,7 @@ async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replac
     let moving = ["migrate", "--from", &url, "--to", &to, &flag, &config];
     refused(folder.path(), 1, &moving, "a kube-apiserver has renewed its Lease kube-system/apiserver-").await;
     refused(folder.path(), 1, &[&into[..], &["--force"]].concat(), "a kube-apiserver has renewed").await;
-    // While it runs its store is backed up all the same.
+    // The store of a running kube-apiserver can be backed up.
     let of_kube = folder.path().join("of-kube").display().to_string();
     done(folder.path(), &["backup", "--to", &of_kube, "--etcd-servers", &servers, &flag, &config]).await;
     let expected = made(&kube).await;
@@ -499,7 +500,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     let nowhere = ["backup", "--to", "nowhere/backup", "--data-dir", "data"];
     refused(&folder, 1, &nowhere, "nowhere/backup.partial: no such file or directory").await;
     assert!(!folder.join("a").exists() && !folder.join("a.partial").exists());
-    // Another store is not replaced, and this one is, and kept.
+    // Another store is not replaced; the same store is, and the old one is kept.
     let other = Portico::start().await;
     done(
         &folder,
@@ -533,7 +534,7 @@ async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_b
     let (launch, there) = Launch::new().prepared();
     let to = format!("sqlite://{}", there.join("data").display());
     assert!(portico.stop().await.success());
-    // Nobody serves it.
+    // No control service uses the store.
     done(portico.folder(), &["migrate", "--from", "sqlite://data", "--to", &to]).await;
     portico.restart().await;
     let resume = ["migrate", "--from", "sqlite://data", "--resume-writes"];
@@ -542,7 +543,7 @@ async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_b
     let why = status["message"].as_str().unwrap();
     assert!(why.ends_with("the store is read-only: it was moved to a SQLite file"), "{why}");
     assert_eq!(portico.admin().get(&format!("{CONFIG_MAPS}/kept")).await.status.as_u16(), 200);
-    // As after a move that was killed.
+    // As after a killed migration.
     done(portico.folder(), &resume).await;
     create(&portico.admin(), "resumed").await;
     assert!(portico.stop().await.success());
@@ -583,7 +584,7 @@ async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
 }
 
-/// A port that is free now.
+/// Returns a free port.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -598,11 +599,11 @@ async fn facades_and_their_watches_go_on_over_a_move() {
     create(&http, "before").await;
     let from = format!("sqlite://{}", server.data().display());
     done(server.folder(), &["migrate", "--from", &from, "--to", &url]).await;
-    // Reads go on. A position from before the copy may be expired: other writers (Leases) write, too.
+    // Reads continue. A position from before the copy may be expired, because other writers (Leases) write as well.
     let position = version(&http.get(CONFIG_MAPS).await.json());
     let mut events = watch(&http, position).await;
     assert!(server.stop().await.success());
-    // The same files, the same address, another database.
+    // The same files and address, but another database.
     let moved = Launch::server().args(&["--control-address", &address, "--database-url", &url]);
     let _moved = moved.on_data_of(&server).start().await;
     until("the facade has its control service again", || {
@@ -611,7 +612,7 @@ async fn facades_and_their_watches_go_on_over_a_move() {
     })
     .await;
     let after = version(&http.get(&format!("{CONFIG_MAPS}/after")).await.json());
-    // Whether its stream lasted or was begun anew from where it stood: nothing is missing, nothing is expired.
+    // The watch continues or restarts from its position: no event is missing or expired.
     let seen = loop {
         match events.next().await {
             Some(event) if event["type"] == "ADDED" => break version(&event["object"]),

@@ -1,5 +1,5 @@
-//! Backups, restores and moves of an etcd that speaks TLS with whoever shows a certificate, and keeps Secrets encrypted: by keys of a
-//! file, and by a key service.
+//! Backups, restores and migrations of an etcd with TLS and client certificates, with Secrets encrypted by keys of a
+//! file or by a key service.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::copies::{config_map, done, made, make, refused, things_are_served};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// An etcd over TLS, the files that it takes, and encryption.
+/// An etcd over TLS, its certificate files, and encryption.
 struct Sealed {
     folder: tempfile::TempDir,
     etcd: EtcdServer,
@@ -21,7 +21,7 @@ struct Sealed {
 }
 
 impl Sealed {
-    /// With a provider of Secrets, which is given the folder of everything.
+    /// Starts an etcd with a provider for Secrets, which is created in the given folder.
     fn start(provider: impl FnOnce(&Path) -> Value) -> Option<Self> {
         let (authority, other) = (Authority::new("etcd-ca"), Authority::new("other-ca"));
         let server = authority.server(&["localhost", "127.0.0.1"]);
@@ -45,18 +45,18 @@ impl Sealed {
         Some(Self { folder, etcd, tls, encryption: ["--encryption-provider-config".to_owned(), file] })
     }
 
-    /// The arguments, with those of TLS and encryption.
+    /// Adds the arguments for TLS and encryption.
     fn with<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
         let own = self.tls.iter().chain(&self.encryption).map(String::as_str);
         arguments.iter().copied().chain(own).collect()
     }
 
-    /// Servers on this etcd.
+    /// Returns the launch of a server on this etcd.
     fn launch(&self) -> Launch {
         Launch::new().args(&self.with(&["--etcd-servers", &self.etcd.url()]))
     }
 
-    /// For moves.
+    /// Returns the URL for migrations.
     fn url(&self) -> String {
         format!("{}/registry", self.etcd.url().replace("https://", "etcds://"))
     }
@@ -65,7 +65,7 @@ impl Sealed {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// A server in a folder of its own, with the same encryption.
+    /// Returns a launch with SQLite in a temporary folder, with the same encryption, and the folder.
     fn alone(&self) -> (Launch, PathBuf) {
         Launch::new().args(&self.encryption.each_ref().map(String::as_str)).prepared()
     }
@@ -80,8 +80,8 @@ fn of_key_service(folder: &Path) -> Value {
     json!({"kms": {"apiVersion": "v2", "name": "kms", "endpoint": endpoint}})
 }
 
-/// From SQLite by a backup, from there by one taken directly and one by the control service, and back: everything is there each time, and
-/// Secrets stand in etcd as `prefix` says.
+/// Restores a backup of SQLite into etcd, then backups of etcd (direct and by the control service) into SQLite: all objects exist each
+/// time, and Secrets in etcd have the prefix.
 async fn go_there_and_back(sealed: &Sealed, prefix: &str) {
     let (launch, folder) = sealed.alone();
     let mut portico = launch.start().await;
@@ -128,7 +128,7 @@ async fn an_etcd_with_tls_and_a_key_service_is_backed_up_and_restored() {
     go_there_and_back(&sealed, "k8s:enc:kms:v2:kms:").await;
 }
 
-/// Moves what a server holds; what is there at the new place afterwards, served by `there`.
+/// Migrates the store of a server; returns a server that `there` starts on the new store, after checking its objects.
 async fn moves(portico: &Portico, arguments: &[&str], there: Launch) -> Portico {
     let expected = made(&portico.admin()).await;
     done(portico.folder(), arguments).await;
@@ -150,7 +150,7 @@ async fn a_store_moves_into_an_etcd_with_tls_and_a_key_service_and_out_of_it() {
     let arguments = sealed.with(&["migrate", "--from", &from, "--to", &to]);
     let on_etcd = moves(&portico, &arguments, sealed.launch()).await;
     assert!(sealed.etcd.holds("k8s:enc:kms:v2:kms:"));
-    // What was sealed with both keys goes on.
+    // Objects encrypted with either key can be read.
     service.rotate("key-2");
     until("it seals with the new key", async || {
         let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"generateName": "s-"}});
@@ -193,7 +193,7 @@ async fn a_verb_that_cannot_use_an_etcd_says_why_and_changes_nothing() {
     refused(folder, 1, &sealed.with(&backup), "secrets/default/s cannot be read: failed to decrypt DEK")
         .await;
     assert!(!Path::new(&file).exists());
-    // It goes on where it was when the key service is back.
+    // Succeeds when the key service is available again.
     let _service = KeyServicePlugin::start(&socket, "key-1");
     done(folder, &sealed.with(&backup)).await;
     assert_eq!(made(&portico.admin()).await, expected);
@@ -208,7 +208,7 @@ async fn the_state_of_a_time_is_backed_up_by_a_control_service_and_refused_witho
     let expected = made(&admin).await;
     let kubeconfig = portico.data().join("admin.kubeconfig").display().to_string();
     let (file, time) = (sealed.file("backup"), jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4));
-    // Where the revision stood is noted once in that second, at any moment of it.
+    // The revision at that time is recorded once in that second.
     let over = time + jiff::SignedDuration::from_secs(1);
     until("the second is over", async || jiff::Timestamp::now() > over).await;
     let time = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

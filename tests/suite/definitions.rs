@@ -12,7 +12,7 @@ use crate::kubectl::prints;
 const GROUP: &str = "told.example.com";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A definition of two served versions and one that is not.
+/// Returns a definition of two served versions and one that is not served.
 fn gauges() -> Value {
     let spec = json!({"type": "object", "description": "What is measured.", "properties": {
         "limit": {"x-kubernetes-int-or-string": true, "description": "Where it ends."},
@@ -32,7 +32,7 @@ fn gauges() -> Value {
         "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": versions}})
 }
 
-/// Waits until a document of a group version is there.
+/// Waits until a document of a group version exists.
 async fn there(admin: &Http, path: &str) {
     until("the document", || async { admin.get(path).await.status == 200 }).await;
 }

@@ -1,4 +1,4 @@
-//! Objects of the greatest depth are written, read, watched, converted, audited and restored; deeper ones are refused at every door.
+//! Objects of the maximum depth are written, read, watched, converted, audited and restored; deeper ones are refused everywhere.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +12,14 @@ use crate::audit::recording;
 use crate::copies::done;
 use crate::history::{prints, verb};
 
-/// The most levels of an object, managed fields included.
+/// Maximum levels of an object, including managed fields.
 const GREATEST: usize = 500;
-/// The most levels of a field of the greatest object: managed fields repeat it below five levels of their own, and its leaf is one more.
+/// Maximum levels of a field of such an object: managed fields repeat the field below five levels, and its leaf is one more
+/// level.
 const FIELD: usize = GREATEST - 6;
 const JSON: &str = "application/json";
 
-/// A value that nests so deep.
+/// Returns a value nested to this depth.
 fn nested(levels: usize, leaf: &str) -> String {
     format!("{}{leaf}{}", "{\"a\":".repeat(levels), "}".repeat(levels))
 }
@@ -27,13 +28,13 @@ fn path(plural: &str) -> String {
     format!("/apis/{plural}.example.com/v1/{plural}")
 }
 
-/// An object with a field of so many levels.
+/// Returns an object with a field of this depth.
 fn object(plural: &str, name: &str, levels: usize) -> String {
     let (metadata, field) = (json!({"name": name}), nested(levels, "1"));
     format!(r#"{{"apiVersion":"{plural}.example.com/v1","kind":"Deep","metadata":{metadata},"a":{field}}}"#)
 }
 
-/// A definition with a schema, as text: it may be too deep for `serde_json`.
+/// Returns a definition with a schema, as text: it may be too deep for `serde_json`.
 fn definition(plural: &str, schema: &str, conversion: &Value) -> String {
     let version = |name: &str, stored: bool| {
         format!(
@@ -55,7 +56,7 @@ async fn define(admin: &Http, definition: String) -> Answer {
 
 /// Schemas under which the field of the greatest object is kept.
 fn schemas() -> [(&'static str, String); 3] {
-    // A schema stands below six levels of its definition.
+    // A schema is below six levels of its definition.
     const LEVELS: usize = GREATEST - 20;
     let open = r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#;
     let rule = r#""x-kubernetes-validations":[{"rule":"has(self.a) && self.a == self.a"}]"#;
@@ -137,12 +138,12 @@ async fn reads(admin: &Http, plural: &str) {
         let answer = admin.get_as(path, accept).await;
         let shown = answer.text();
         assert!(answer.status == 200 && shown.contains(text), "{path} {accept}: {shown}");
-        // Each of four managed fields and of the object has a hundred levels with lines of their own.
+        // Each of four managed fields and of the object has a hundred levels with separate lines.
         assert!(shown.len() < 2 * length + 5 * 2 * 200 * 100, "{path} {accept}: {length} -> {}", shown.len());
     }
 }
 
-/// Deeper objects are refused, and nothing of them is stored.
+/// Checks that deeper objects are refused, and not stored.
 async fn refusals(admin: &Http) {
     let path = path("opens");
     let one = format!("{path}/one");
@@ -220,7 +221,7 @@ async fn objects_of_the_greatest_depth_pass_every_door_and_deeper_ones_are_refus
     assert!(portico.runs() && !portico.log().contains("panicked"), "{}", portico.log());
 }
 
-/// Policies whose expressions walk through objects.
+/// Writes policies whose expressions traverse objects.
 async fn check_objects(admin: &Http) {
     let group = "/apis/admissionregistration.k8s.io/v1";
     let rules = json!([{"apiGroups": ["*"], "apiVersions": ["v1"], "resources": ["opens", "maps", "properties"], "operations": ["*"]}]);
@@ -240,7 +241,7 @@ async fn check_objects(admin: &Http) {
     }
 }
 
-/// What the command line shows and restores.
+/// Checks that the command line shows and restores past states.
 async fn past_states(portico: &Portico) {
     for line in [
         "get opens.opens.example.com one -o yaml --show-managed-fields",

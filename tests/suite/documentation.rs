@@ -15,7 +15,7 @@
 //!
 //! - All blocks of a page share one bash with `set -euo pipefail`: variables, functions and background jobs last until the end of
 //!   the page. A command that may fail ends with `|| true` or `|| test $? = 1`.
-//! - In a block fenced as `sh terminal`, each command runs in a terminal of its own until the end of the page. The page goes on when
+//! - In a block fenced as `sh terminal`, each command runs in a separate terminal until the end of the page. The page continues when
 //!   the command has printed its first line or has exited with 0.
 //! - The working directory is empty but for `target/release/portico` and `target/release/examples/backend`. `portico` is also on the
 //!   `PATH`; `cargo` is a stub (see [`cargo`]). `examples` is the folder of the repository, to read from.
@@ -74,7 +74,7 @@ pub(crate) use pages;
 
 /// A block of commands.
 struct Block {
-    /// True if each command has a terminal of its own.
+    /// True if each command has a separate terminal.
     terminals: bool,
     text: String,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run(file: &str, needs: &[&str]) -> Option<String> {
     Some(session.finish())
 }
 
-/// All commands of a page, for a test that runs them with programs of its own.
+/// Returns all commands of a page, for a test that runs them with other programs.
 pub(crate) fn script(file: &str) -> String {
     blocks(&read(file)).into_iter().map(|block| block.text).collect()
 }

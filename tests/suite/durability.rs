@@ -1,4 +1,4 @@
-//! An acknowledged write is on disk: `kill -9` in the middle of a storm, and everything that was acknowledged is there.
+//! Acknowledged writes are durable: they exist after `kill -9` under a heavy write load.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,11 @@ use portico_proto::apiregistration::{ApiService, ApiServiceSpec, CreateRequest, 
 use portico_proto::client::Client;
 use portico_tests::{Portico, until};
 
-/// Rounds of storm and kill; the same server grows on.
+/// Rounds of load and kill, on the same server.
 const ROUNDS: usize = 4;
 const WRITERS: usize = 16;
 
-/// Names that were acknowledged, with the uid of the response.
+/// Acknowledged names, with the uid of the response.
 type Acknowledged = Arc<Mutex<BTreeMap<String, String>>>;
 
 fn object(name: &str) -> ApiService {

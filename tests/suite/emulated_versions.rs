@@ -11,7 +11,7 @@ const RECORDED: &str = include_str!("recorded/emulated_versions.json");
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const RELEASES: [&str; 4] = ["1.36", "1.35", "1.34", "1.33"];
 
-/// `group/version/resource` of everything that is served.
+/// Returns `group/version/resource` of everything that is served.
 async fn served(http: &Http) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for path in ["/api", "/apis"] {
@@ -85,7 +85,7 @@ async fn what_is_off_by_default_comes_and_goes_with_releases_too() {
             here.clone_from(&now);
         }
         let latest = recorded(&recorded_of["1.36"]["all"]);
-        // Kinds that only one of the two has say nothing of releases.
+        // Kinds that only one of both servers has are ignored.
         let both: BTreeSet<&String> = here.intersection(&latest).collect();
         let want = recorded(&recorded_of[release]["all"]);
         let differ: Vec<&String> =

@@ -1,4 +1,4 @@
-//! Encryption at rest, as operators meet it: what files hold, keys that change, key services that go away.
+//! Encryption at rest: content of files, key rotation, and unavailable key services.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,12 +11,12 @@ use portico_tests::{KeyServicePlugin, Launch, Portico, PostgresServer, eventuall
 use serde_json::json;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-/// What the Secrets of these tests hold, as it is in requests and in the database.
+/// Value of the Secrets of these tests, as in requests and, without encryption, in the database.
 const PLAIN: &str = "dGhlLXBsYWluLXRleHQtb2YtYS1zZWNyZXQ=";
 const CONFIG: &str = "--encryption-provider-config";
 const RELOAD: &str = "--encryption-provider-config-automatic-reload";
 
-/// A configuration in which Secrets have these providers.
+/// Returns a configuration with these providers for Secrets.
 fn config(providers: &str) -> String {
     format!(
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n\
@@ -24,7 +24,7 @@ fn config(providers: &str) -> String {
     )
 }
 
-/// Of a cipher, with keys of these names.
+/// Returns a provider of a cipher, with keys of these names.
 fn keys(cipher: &str, names: &[&str]) -> String {
     let key = |name: &&str| {
         let secret = [name.as_bytes()[name.len() - 1]; 32];
@@ -34,7 +34,7 @@ fn keys(cipher: &str, names: &[&str]) -> String {
     format!("{{{cipher}: {{keys: [{}]}}}}", names.iter().map(key).collect::<Vec<_>>().join(", "))
 }
 
-/// A folder, a configuration in it, and a launch by it.
+/// Returns a launch with a configuration in a new folder, and its path.
 fn prepared(providers: &str) -> (Launch, PathBuf) {
     let (launch, folder) = Launch::new().prepared();
     let file = folder.join("encryption.yaml");
@@ -51,7 +51,7 @@ async fn create(http: &Http, name: &str) {
     assert_eq!(created.status.as_u16(), 201, "{}", created.text());
 }
 
-/// The code of a GET, and the Secret's content or the message.
+/// Reads a Secret; returns the code, and the content or the message.
 async fn read(http: &Http, name: &str) -> (u16, String) {
     let answer = http.get(&format!("{SECRETS}/{name}")).await;
     let object = answer.json();
@@ -59,7 +59,7 @@ async fn read(http: &Http, name: &str) -> (u16, String) {
     (answer.status.as_u16(), shown.as_str().unwrap_or_default().to_owned())
 }
 
-/// The files of the data folder, and files beside it, that hold a text.
+/// Returns the files in and next to the data folder that contain a text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -70,7 +70,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
         }
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
-            // A file may go while the server runs: it holds nothing then.
+            // A file may be deleted while the server runs.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => panic!("{}: {error}", path.display()),
         };
@@ -81,7 +81,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// Runs a verb of the binary beside a server: exit code and everything that it says.
+/// Runs a verb of the binary on the data of a server; returns exit code and output.
 fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(binary())
         .current_dir(portico.folder())
@@ -162,7 +162,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     let exact = format!("{SECRETS}?resourceVersion={version}&resourceVersionMatch=Exact");
     assert_eq!(portico.admin().get(&exact).await.json()["items"], list["items"]);
     portico.stop().await;
-    // Sealed, and plain again by `identity` alone in front.
+    // Encrypted, then plain again, with `identity` as the first provider.
     let file = portico.folder().join("encryption.yaml");
     let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let sealing = keys("secretbox", &["k1"]);
@@ -183,7 +183,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     }
 }
 
-/// What `portico history` says of the Secret `old`.
+/// Returns the result of `portico history` for the Secret `old`.
 fn history(portico: &Portico) -> (Option<i32>, String) {
     run(portico, &["history", "secrets", "old", "-n", "default", "-o", "yaml"])
 }
@@ -337,14 +337,14 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
     assert!(!files_with(&portico.data(), "k8s:enc:kms:v2:kms:").is_empty());
     assert_eq!(portico.admin().get("/readyz/kms-providers").await.status.as_u16(), 200);
-    // Away: what is known goes on; the check says so.
+    // Without the key service, cached keys still work; the health check fails.
     drop(plugin);
     let http = portico.admin();
     let failing = || async { http.get("/readyz/kms-providers").await.status.as_u16() == 500 };
     until("the check fails", failing).await;
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     create(&http, "d").await;
-    // A start without it serves all but what it has sealed, until it is back.
+    // A server that starts without it serves everything except the encrypted objects, until it is available.
     portico.stop().await;
     let plugin = KeyServicePlugin::start(&socket, "two");
     portico.restart().await;
@@ -389,7 +389,7 @@ async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone(
     assert_eq!(plugin.calls(), (1, 1));
 }
 
-/// A folder, a configuration of these rules (resources, cipher and key, or `identity`) in it, and a launch by it.
+/// Returns a launch with a configuration of these rules (resources, cipher and key, or `identity`) in a new folder.
 fn ruled(rules: &[(&str, &str)]) -> Launch {
     let (launch, folder) = Launch::new().prepared();
     let rule = |(resources, cipher): &(&str, &str)| {
@@ -404,7 +404,7 @@ fn ruled(rules: &[(&str, &str)]) -> Launch {
     launch.args(&[CONFIG, &file.to_string_lossy()])
 }
 
-/// Resources of these tests: what a rule calls them, their path, and the rest of an object.
+/// Resources of these tests: name in a rule, path, and the rest of an object.
 fn kinds() -> [(&'static str, &'static str, serde_json::Value); 6] {
     let role = json!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "rules": []});
     let labels = json!({"app": "a"});
@@ -435,12 +435,12 @@ fn kinds() -> [(&'static str, &'static str, serde_json::Value); 6] {
     ]
 }
 
-/// The mark of an object, which no name, label or owner holds: only these are not encrypted.
+/// Returns the mark of an object, which appears in no name, label or owner: these are not encrypted.
 fn mark(resource: &str) -> String {
     format!("the-plain-mark-of-{resource}-objects")
 }
 
-/// One object of each resource, with its mark.
+/// Creates one object of each resource, with its mark.
 async fn create_marked(http: &Http) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -451,7 +451,7 @@ async fn create_marked(http: &Http) {
     assert_eq!(defined.status.as_u16(), 201, "{}", defined.text());
     for (resource, path, mut object) in kinds() {
         object["metadata"] = json!({"name": "x", "annotations": {"example.com/mark": mark(resource)}});
-        // A definition is served a moment after it was made.
+        // A new definition is served with a short delay.
         eventually(resource, || async {
             let answer = http.post(path, &object).await;
             if answer.status.as_u16() == 201 { Ok(()) } else { Err(answer.text()) }
@@ -479,7 +479,7 @@ async fn wildcards_encrypt_what_they_cover_and_a_narrower_rule_before_them_count
     ] {
         let mut portico = ruled(&rules).start().await;
         create_marked(&portico.admin()).await;
-        // Running, with its log; ended, with everything in the database; and read by a new start.
+        // While the server runs, with its log; after its end, with everything in the database; and after a new start.
         for is_running in [true, false] {
             if !is_running {
                 portico.stop().await;
@@ -569,7 +569,7 @@ async fn a_storage_version_migration_encrypts_every_object_with_the_newest_key()
     })
     .await;
     assert!(holds(&portico, "k2"));
-    // Nothing is left for who rewraps, and the old key can go: what it has sealed are past states.
+    // Rewrap has nothing to do, and the old key can be removed: only past states use it.
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
     assert_eq!((code, printed.contains("secrets: 0 of 0 rewritten")), (Some(0), true), "{printed}");
     portico.stop().await;
@@ -581,7 +581,7 @@ async fn a_storage_version_migration_encrypts_every_object_with_the_newest_key()
     }
 }
 
-/// The value of the one series of a metric that has all of these labels.
+/// Returns the value of the only series of a metric with all of these labels.
 async fn measured(portico: &Portico, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let text = portico.control().admin().metrics(MetricsRequest {}).await.unwrap().into_inner().text;
     let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
@@ -642,6 +642,6 @@ async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names(
         let counted = || async { measured(&portico, &invalid, &labels).await.is_some() };
         until("it is asked again", counted).await;
     }
-    // Neither is a key: no series but the one that was.
+    // Neither is a key, so there is no new series.
     assert!(measured(&portico, &metric, &[]).await >= Some(before));
 }

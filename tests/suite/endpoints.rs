@@ -19,7 +19,7 @@ async fn health_is_open_and_its_parts_are_named() {
     let (cert, key) = (folder.join("proxy.crt"), folder.join("proxy.key"));
     std::fs::write(&cert, pair.cert).unwrap();
     std::fs::write(&key, pair.key).unwrap();
-    // Its hook is there when there is something to reload.
+    // Enables the reload hook, which exists only if there are files to reload.
     let files = [
         "--proxy-client-cert-file",
         cert.to_str().unwrap(),
@@ -205,7 +205,7 @@ async fn a_registered_group_appears_and_goes_again() {
 async fn openapi_is_indexed_by_hash_and_answers_304() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    // Documents are written behind the start, so that it waits for none of them.
+    // Documents are created after the start, which does not wait for them.
     let url = eventually("the document is in the index", || async {
         let index = admin.get("/openapi/v3").await.json();
         let url = &index["paths"]["apis/apiregistration.k8s.io/v1"]["serverRelativeURL"];

@@ -1,4 +1,4 @@
-//! What the suites of the engines that several control services may share do alike.
+//! Checks that the suites of shared engines (PostgreSQL, etcd) have in common.
 
 use std::collections::HashSet;
 
@@ -25,10 +25,11 @@ pub async fn watch(client: &Http, query: &str) -> Lines {
     Lines::new(answer.into_body())
 }
 
-/// Creations of config maps in a namespace, by turns through two servers: as many succeed as a quota lets, and the others are refused.
+/// Creates config maps in a namespace alternately through two servers: exactly as many succeed as a quota allows, and the others are
+/// refused.
 ///
-/// What was admitted before there was a quota and is written after it was counted is in neither, here as upstream: the controllers' own
-/// config map is waited for.
+/// A write that was admitted before the quota existed and committed after it was counted is in neither count, as upstream. Therefore
+/// this waits for the config map of the controllers.
 pub async fn quotas_are_exact(clients: [&Http; 2], namespace: &str, most: usize, attempts: usize) {
     let core = format!("/api/v1/namespaces/{namespace}");
     let (path, quotas) = (format!("{core}/configmaps"), format!("{core}/resourcequotas"));
@@ -57,7 +58,7 @@ pub async fn quotas_are_exact(clients: [&Http; 2], namespace: &str, most: usize,
     assert_eq!((created, count().await), (most - already, most), "{answers:?}");
 }
 
-/// Addresses and ports of Services that are made by turns through two servers are nobody else's, whoever gives them.
+/// Creates Services alternately through two servers: addresses and ports are unique.
 pub async fn addresses_are_distinct(clients: [&Http; 2], about: &str, count: usize) {
     let serve = async |n: usize| {
         let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("{about}-{n}")},
@@ -74,7 +75,7 @@ pub async fn addresses_are_distinct(clients: [&Http; 2], about: &str, count: usi
     assert_eq!((distinct("/spec/clusterIP"), distinct("/spec/ports/0/nodePort")), (count, count));
 }
 
-/// Eight writers make so many objects each while the engine loses its power three times: what was acknowledged is there.
+/// Eight writers create `each` objects while the engine loses power three times: acknowledged objects exist.
 pub async fn writes_survive(admin: &Http, each: usize, lose_power: impl Fn()) {
     let writer = async |writer: usize| {
         let mut acknowledged = Vec::new();

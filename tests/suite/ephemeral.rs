@@ -1,4 +1,4 @@
-//! `portico run`: a server for as long as one program runs, of which nothing is left.
+//! `portico run`: a server that runs as long as one program, and removes its files.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use portico_tests::{binary, until};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// What a user does at a shell, in a folder of their own, which is also where temporary files go.
+/// A shell with a temporary folder, which is also its folder of temporary files.
 struct Shell {
     folder: TempDir,
 }
@@ -31,20 +31,20 @@ impl Shell {
         command
     }
 
-    /// Exit code, standard output, standard error.
+    /// Runs a command; returns exit code, standard output, standard error.
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let output = self.command(arguments).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// What lies in the temporary folder.
+    /// Returns the content of the temporary folder.
     fn left(&self) -> Vec<PathBuf> {
         std::fs::read_dir(self.path().join("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 }
 
-/// A program that says where it was started, waits to be asked to end, and ends with this code.
+/// Program that writes its process ID, waits for a signal to end, and exits with this code.
 const WAITS: &str = "trap 'echo heard >>heard; exit 5' TERM; echo $$ >pid; while :; do sleep 0.01; done";
 
 #[tokio::test(flavor = "multi_thread")]

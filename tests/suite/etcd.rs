@@ -1,4 +1,4 @@
-//! A control service that keeps everything in etcd, alone and beside others, as users of HTTP meet it.
+//! A control service with its store in etcd, alone and with others, over HTTP.
 
 use portico_tests::http::Lines;
 use portico_tests::objects::CONFIG_MAPS;
@@ -11,7 +11,7 @@ fn on(etcd: &EtcdServer) -> Launch {
     Launch::new().arg("--etcd-servers").arg(&etcd.url())
 }
 
-/// Waits until an object of this name comes.
+/// Waits for an event of an object with this name.
 async fn wait_for(events: &mut Lines, name: &str) {
     while events.next().await.unwrap()["object"]["metadata"]["name"] != name {}
 }
@@ -116,7 +116,7 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
     })
     .await;
     assert_eq!(admin.get(CONFIG_MAPS).await.status.as_u16(), 503);
-    // What may be stale is read from memory.
+    // Lists that may be stale are served from memory.
     let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     assert_eq!(list.status.as_u16(), 200, "{}", list.text());
     etcd.start_again();
@@ -175,7 +175,7 @@ async fn etcd_is_spoken_to_over_tls_with_a_certificate() {
     let portico: Portico = launch.start().await;
     let created = portico.admin().post(CONFIG_MAPS, &config_map("a", "1")).await;
     assert_eq!(created.status.as_u16(), 201, "{}", created.text());
-    // Without a certificate it lets nobody in.
+    // Without a client certificate, etcd refuses connections.
     let (code, _, text) =
         on(&etcd).args(&["--etcd-cafile", &ca, "--database-connect-timeout", "1s"]).run().await;
     assert!(code != Some(0) && text.contains("etcd at https://"), "{text}");

@@ -1,5 +1,5 @@
-//! The data of a real kube-apiserver: served as it serves them, written as it writes them, while both are there and when the other
-//! one is gone.
+//! The data of a real kube-apiserver: served and written in its format, while both servers run, and after one of them
+//! has stopped.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use portico_tests::http::{Http, Lines};
 use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, until};
 use serde_json::{Value, json};
 
-/// An object of every kind that can be written, but for those below.
+/// An object of every writable kind, except for those that the test creates itself.
 const SAMPLES: &str = include_str!("../go/samples.yaml");
-/// Of both servers.
+/// Service CIDR of both servers.
 const RANGE: &str = "--service-cluster-ip-range=10.0.0.0/24";
 
-/// The collections of all resources that can be listed, by version and kind: where objects in `default` are written.
+/// Returns the collections of all resources that can be listed, by version and kind: the paths of objects in `default`.
 async fn collections(kube: &Http) -> BTreeMap<(String, String), (String, String)> {
     let mut versions = vec!["/api/v1".to_owned()];
     let groups = kube.get("/apis").await.json();
@@ -43,7 +43,7 @@ async fn collections(kube: &Http) -> BTreeMap<(String, String), (String, String)
     found
 }
 
-/// Writes every sample and one object of each kind that is not built in.
+/// Writes every sample, and one object of each kind that is not built in.
 async fn write_all(
     server: &Http,
     collections: &BTreeMap<(String, String), (String, String)>,
@@ -79,7 +79,7 @@ async fn write_all(
     written
 }
 
-/// One with all that is stored otherwise than it is served.
+/// Returns a definition with many features whose stored form differs from the served one.
 fn definition(plural: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "a": {"type": "string", "default": "x"}, "n": {"type": "integer"}}}}});
@@ -94,7 +94,7 @@ fn definition(plural: &str) -> Value {
             "versions": [version("v1", true), version("v2", false)]}})
 }
 
-/// All objects that a server shows, by collection and name.
+/// Returns all objects that a server shows, by collection and name.
 async fn everything(
     server: &Http,
     collections: &BTreeMap<(String, String), (String, String)>,
@@ -111,7 +111,7 @@ async fn everything(
     found
 }
 
-/// Waits until both servers show the same: what they keep by themselves may change meanwhile.
+/// Waits until both servers show the same objects; objects that the servers maintain may change in the meantime.
 async fn show_the_same(
     kube: &Http,
     portico: &Http,
@@ -147,7 +147,7 @@ async fn watch(server: &Http, revision: &str) -> Lines {
     Lines::new(answer.into_body())
 }
 
-/// Each writes what the other one reads at once, and both watches report the same.
+/// Writes through each server alternately; the other one reads each write at once, and both watches report the same events.
 async fn write_in_turns(kube: &Http, portico: &Http) {
     let maps = "/api/v1/namespaces/default/configmaps";
     let listed = kube.get(maps).await.json();
@@ -163,7 +163,7 @@ async fn write_in_turns(kube: &Http, portico: &Http) {
         object["data"] = json!({"round": round.to_string()});
         let changed = other.put(&path, &object).await;
         assert_eq!(changed.status.as_u16(), 200, "{}", changed.text());
-        // What was read before the change is refused by the other one, too.
+        // The other server refuses an update of the earlier state as well.
         assert_eq!(one.put(&path, &object).await.status.as_u16(), 409);
         assert_eq!(one.get(&path).await.json(), changed.json());
         assert_eq!(one.delete(&path).await.status.as_u16(), 200);
@@ -192,7 +192,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
         kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
-    // Pods need one, which controllers make elsewhere.
+    // Pods need a service account, which kube-controller-manager would create.
     let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}});
     kube.post("/api/v1/namespaces/default/serviceaccounts", &account).await;
     let all = collections(&kube).await;
@@ -207,7 +207,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     assert!(show_the_same(&kube, &portico, &all).await > written);
     write_in_turns(&kube, &portico).await;
     write_all(&portico, &all, "portico").await;
-    // What Portico has written the real one reads, changes and deletes.
+    // The real server reads, changes and deletes objects that Portico has written.
     let count = show_the_same(&kube, &portico, &all).await;
     for path in [
         "/apis/example.com/v1/namespaces/default/things/portico",
@@ -219,7 +219,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     let before = everything(&portico, &all).await;
     assert_eq!(before.len(), count);
     beside.stop().await;
-    // Started anew, it has nothing in memory.
+    // A restarted server has an empty cache.
     drop(server);
     let again = KubeApiserver::start(&etcd, &[&encryption]).await.unwrap();
     let kube = again.admin();
@@ -228,7 +228,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     })
     .await;
     let after = everything(&kube, &all).await;
-    // What servers keep of themselves changes with them.
+    // Objects that servers maintain about themselves differ.
     let of_itself = |name: &str| ["leases ", "apiservices ", "events "].iter().any(|own| name.contains(own));
     for (name, object) in before.iter().filter(|(name, _)| !of_itself(name)) {
         assert_eq!(after.get(name), Some(object), "{name}");

@@ -25,7 +25,7 @@ fn strings(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
-/// Runs the program to its end and returns what it prints.
+/// Runs the program to its end and returns its output.
 fn portico(arguments: &[impl AsRef<str>]) -> String {
     let mut command = Command::new(portico_tests::binary());
     command.args(arguments.iter().map(AsRef::as_ref)).env_clear();
@@ -58,7 +58,7 @@ async fn the_configuration_starts_a_server_and_changes_no_default() {
         .filter(|(name, value)| plain[*name] != **value)
         .map(|(name, _)| name.as_str())
         .collect();
-    // The harness sets the paths. No mode is shown as an empty list, which means RBAC.
+    // The harness sets the paths. The default mode is an empty list, which means RBAC.
     let expected = ["addresses-file", "authorization-mode", "config", "data-dir", "token-auth-file"];
     assert_eq!(changed, BTreeSet::from(expected));
 }
@@ -114,7 +114,7 @@ fn the_workflow_runs_commands_that_exist() {
         let end = command.split_whitespace().take_while(|word| !["--", ">>"].contains(word));
         assert_accepted(&end.map(str::to_owned).collect::<Vec<_>>());
     }
-    // The step that makes the others use Portico prints a line for $GITHUB_ENV.
+    // The step that configures Portico for later steps prints a line for $GITHUB_ENV.
     let folder = tempfile::tempdir().unwrap();
     let mut bash = Command::new("bash");
     bash.args(["-euc", &format!("\"$0\" {}; cat \"$GITHUB_ENV\"", commands[0])]).arg(portico_tests::binary());

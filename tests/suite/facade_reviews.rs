@@ -1,4 +1,4 @@
-//! Reviews that a facade asks on its own account: no webhook and no policy sees them, while those that clients post are seen.
+//! Reviews that a facade sends on its own behalf: webhooks and policies do not see them, but do see reviews of clients.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews
 /// A URL without a listener.
 const DEAD: &str = "https://127.0.0.1:1/";
 
-/// A facade, the control service behind it (which may be the same process), and issuers of tokens.
+/// A facade, its control service (possibly in the same process), and issuers of tokens.
 struct Setup {
     facade: Portico,
     server: Option<Portico>,
@@ -29,16 +29,16 @@ struct Setup {
     issuer: TokenIssuer,
 }
 
-/// Credentials that no facade has seen.
+/// New credentials, which no facade has cached.
 struct Fresh {
     tokens: Vec<String>,
     for_grpc: String,
-    /// The name of a ConfigMap that no test has used yet.
+    /// Name of a ConfigMap that no test has used yet.
     map: String,
 }
 
-/// Flags of the control service: it knows tokens of service accounts, bootstrap tokens and those of an issuer, and decides by a file,
-/// so that facades ask it about access, too.
+/// Returns flags of a control service that authenticates tokens of service accounts, bootstrap tokens and tokens of an issuer, and that
+/// uses an authorization file, so that facades ask it for decisions.
 fn flags(folder: &Path, issuer: &TokenIssuer) -> Vec<String> {
     let (authentication, policies) = (folder.join("authentication.yaml"), folder.join("policies"));
     oidc::write(&authentication, &[oidc::jwt(issuer, oidc::by_sub())], None);
@@ -85,7 +85,7 @@ impl Setup {
         created.json()
     }
 
-    /// Fresh tokens of each sort; `id` has six letters.
+    /// Creates tokens of each kind; `id` has six letters.
     async fn fresh(&self, id: &str) -> Fresh {
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
         let account = async || {
@@ -102,7 +102,7 @@ impl Setup {
         Fresh { tokens, for_grpc: account().await, map: id.to_owned() }
     }
 
-    /// A token that is kept in a Secret, which each use writes to.
+    /// Creates a token in a Secret, which is written at each use.
     async fn legacy(&self, id: &str) -> String {
         let mut secret = named("Secret", &format!("legacy-{id}"));
         secret["type"] = "kubernetes.io/service-account-token".into();
@@ -116,7 +116,7 @@ impl Setup {
         .await
     }
 
-    /// Callers are who their tokens say, and access is decided.
+    /// Checks that callers are authenticated by each token, and authorized.
     async fn is_open_to(&self, fresh: &Fresh, when: &str) {
         for token in &fresh.tokens {
             let answer = self.facade.anyone().with_token(token).get("/api").await;
@@ -149,7 +149,7 @@ impl Setup {
         assert_eq!(gone.status, 200, "{}", gone.text());
     }
 
-    /// Policies that refuse, and break, every create.
+    /// Writes policies that deny every create, and policies that fail.
     async fn deny_everything(&self) {
         let rules = json!({"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["CREATE"]}]});
         let broken = json!({"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/none'}]"}});
@@ -173,7 +173,7 @@ impl Setup {
         }
     }
 
-    /// Checks that clients can still ask for their identity and their rights while policies deny everything, as upstream.
+    /// Checks that clients can still create self reviews while policies deny everything, as upstream.
     async fn reviews_pass(&self) {
         self.post(REVIEWS, &token_review("t")).await;
         let spec = json!({"user": "x", "nonResourceAttributes": {"verb": "get", "path": "/"}});

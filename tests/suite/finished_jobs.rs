@@ -1,4 +1,4 @@
-//! Jobs that say how long they want to stay after they have finished.
+//! Deletion of finished jobs after their `ttlSecondsAfterFinished`.
 
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn job(name: &str, ttl: u64) -> Value {
         "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}})
 }
 
-/// What job-controller would write.
+/// Returns a finished status, as job-controller would write it.
 fn finished() -> Value {
     let now = "2026-01-01T00:00:00Z";
     let condition =
@@ -36,7 +36,7 @@ async fn finished_jobs_go_when_their_time_is_up_and_others_stay() {
     for name in ["running", "later"] {
         assert_eq!(admin.get(&format!("{JOBS}/{name}")).await.status, 200, "{name}");
     }
-    // A shorter time is taken up at once.
+    // A shorter TTL applies at once.
     let shorter = json!({"spec": {"ttlSecondsAfterFinished": 0}});
     assert_eq!(admin.merge(&format!("{JOBS}/later"), &shorter).await.status, 200);
     until("the other is gone", async || admin.get(&format!("{JOBS}/later")).await.status == 404).await;

@@ -1,5 +1,5 @@
 //! A browser sends its user's client certificate with the requests of any page. Pages of other origins, and pages that backends
-//! serve through the facade, must not use it.
+//! serve through the facade, must not be able to use it.
 
 use bytes::Bytes;
 use http::Request;
@@ -16,7 +16,7 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 const CROSS: (&str, &str) = ("sec-fetch-site", "cross-site");
 const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
 
-/// A process that knows its clients by certificates, and an administrator's.
+/// Starts a process that authenticates clients by certificates; also returns an administrator's certificate.
 async fn by_certificates(flags: &[&str]) -> (Portico, Pair) {
     let (launch, folder) = Launch::new().prepared();
     let authority = Authority::new("clients");
@@ -37,7 +37,7 @@ async fn pages_of_other_origins_do_not_use_a_client_certificate() {
     let (portico, pair) = by_certificates(&["--cors-allowed-origins", r"^https://friend\.example$"]).await;
     let browser = portico.with_certificate(&pair);
     let own = format!("https://{}", portico.https());
-    // The namespace `none` does not exist: requests that are let in get 404.
+    // The namespace `none` does not exist: permitted requests get 404.
     for (method, headers, code) in [
         ("GET", &[CROSS][..], 403),
         ("GET", &[CROSS, NAVIGATE, ("sec-fetch-dest", "iframe")], 403),

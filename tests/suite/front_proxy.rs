@@ -1,5 +1,5 @@
-//! Whom aggregated API servers believe, without any flag: a CA and names in a ConfigMap, and a certificate that fits them. Nobody
-//! else can pose as the front proxy, and nobody is believed here.
+//! Front proxy without any flag: a CA and names in a ConfigMap, which aggregated API servers trust, and a matching certificate.
+//! No other client can act as the front proxy, and the facade trusts no identity headers.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 const PUBLISHED: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-/// What somebody claims who wants to be everybody.
+/// Forged identity headers of an administrator.
 const CLAIMS: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
 
-/// What the ConfigMap says, once it is there.
+/// Returns the content of the ConfigMap, once it exists.
 async fn published(http: &Http) -> Value {
     eventually("the settings for backends are published", || async {
         let answer = http.get(PUBLISHED).await;
@@ -43,7 +43,7 @@ async fn reaches(http: &Http, backend: &Backend) {
     .await;
 }
 
-/// The certificate that the backend's newest request came with.
+/// Returns the client certificate of the backend's newest request.
 fn shown(backend: &Backend) -> Arc<CertInfo> {
     backend.last().client.unwrap()
 }
@@ -93,7 +93,7 @@ async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
     let seen = shown(&backend);
     assert_eq!((seen.common_name.as_str(), seen.organizations.len()), ("front-proxy-client", 0));
     assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
-    // The control service is one, too: its probes found the backend.
+    // The control service has a certificate as well: its probe succeeded.
     until("the APIService is available", async || {
         let shown = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
         shown["status"]["conditions"][0]["status"] == "True"
@@ -115,7 +115,7 @@ async fn nobody_poses_as_the_front_proxy() {
     let backend = Backend::for_clients_of("posed.example.com", &ca_of(&published(&admin).await)).await;
     served(&admin, &backend).await;
 
-    // The name alone, of the CA of clients: a user of that name to the facade, and nobody to the backend.
+    // A certificate of the client CA with the name: a user of that name at the facade, and refused by the backend.
     let named = clients.client("front-proxy-client", &["system:masters"]);
     let poser = portico.with_certificate(&named);
     let user = who(&poser, &CLAIMS).await["status"]["userInfo"].clone();
@@ -127,7 +127,7 @@ async fn nobody_poses_as_the_front_proxy() {
     let before = backend.seen().len();
     assert!(direct.fetch(request).await.is_err(), "the backend speaks with front proxies alone");
     assert_eq!(backend.seen().len(), before);
-    // What it claims does not pass through the facade.
+    // Its identity headers are not forwarded by the facade.
     let request =
         CLAIMS.iter().fold(http::Request::get(backend.path("/flunders")), |request, (name, value)| {
             request.header(*name, *value)
@@ -136,7 +136,7 @@ async fn nobody_poses_as_the_front_proxy() {
     assert_eq!(backend.last().all("x-remote-user"), ["front-proxy-client"]);
     assert_eq!(backend.last().all("x-remote-group"), ["system:masters", "system:authenticated"]);
 
-    // Not even the front proxy's own certificate makes anybody here, with headers or without.
+    // The front proxy's own certificate is no identity at the facade, with or without headers.
     let own = portico.with_certificate(&pair_in(&portico, "front-proxy-client"));
     for headers in [&CLAIMS[..], &[]] {
         let answer = who(&own, headers).await;
@@ -204,7 +204,7 @@ async fn a_certificate_that_is_due_is_renewed_and_a_new_one_is_shown_without_a_r
     let read = |name: &str| std::fs::read_to_string(certs.join(name)).unwrap();
     let (ca_pem, ca_key) = (read("front-proxy-ca.crt"), read("front-proxy-ca.key"));
     let authority = portico_kit::pki::Authority::from_pem("ca", &ca_pem, &ca_key).unwrap();
-    // Two thirds of its life have passed: all certificates begin five minutes ago.
+    // Two thirds of its lifetime have passed: all certificates start five minutes ago.
     let life = std::time::Duration::from_secs(60);
     let due = portico_kit::pki::Profile::client("front-proxy-client", &[], life);
     files.write(&authority.issue(&due).unwrap()).unwrap();
@@ -263,7 +263,7 @@ async fn flags_win_and_one_flag_turns_it_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
     let others = Authority::new("others");
-    // The backend speaks with those of this CA alone, and the control service looks whether it is there.
+    // The backend requires client certificates of this CA, and the control service probes the backend.
     let (launch, folder) = Launch::server().prepared();
     let probing = others.client("probing", &[]);
     let (cert, key) = (folder.join("probing.crt"), folder.join("probing.key"));
@@ -282,7 +282,7 @@ async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
     std::fs::create_dir_all(&certs).unwrap();
     std::fs::write(certs.join("front-proxy-client.crt"), &pair.cert).unwrap();
     std::fs::write(certs.join("front-proxy-client.key"), &pair.key).unwrap();
-    // Whom the facade believes says nothing of what it shows.
+    // The CA that the facade trusts is independent of the certificate that it presents.
     let file = folder.join("believed.crt");
     std::fs::write(&file, &others.pem).unwrap();
     let believed = ["--requestheader-client-ca-file", file.to_str().unwrap()];

@@ -86,7 +86,7 @@ fn objects_are_read_and_written_over_grpc() {
     }
 }
 
-/// Starts what envtest starts, instead of compiling and running tests.
+/// Script that starts the programs that envtest starts, instead of compiling and running tests.
 const GO: &str = r#"#!/bin/sh
 [ "$*" = "test ./..." ] || exit 2
 "$KUBEBUILDER_ASSETS/kube-apiserver" --version
@@ -95,7 +95,7 @@ const GO: &str = r#"#!/bin/sh
 echo "from $KUBEBUILDER_ASSETS, controllers: ${PORTICO_TESTENV_CONTROLLERS-none}"
 "#;
 
-/// The parts of a Makefile of kubebuilder 4.16 that find `setup-envtest` and run the tests.
+/// Parts of a Makefile of kubebuilder 4.16 that find `setup-envtest` and run the tests.
 const MAKEFILE: &str = r#"
 LOCALBIN ?= $(shell pwd)/bin
 ENVTEST ?= $(LOCALBIN)/setup-envtest

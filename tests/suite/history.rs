@@ -1,4 +1,4 @@
-//! What objects were, and the way back: by the verbs of `portico`, and by gRPC of callers with few permissions.
+//! Past states of objects, and their restoration: by verbs of `portico`, and by gRPC of callers with few permissions.
 
 use std::process::{Command, Stdio};
 
@@ -13,7 +13,7 @@ use crate::copies::{done, refused};
 
 const RETENTION: &str = "--history-retention=5m,configmaps=1h";
 
-/// Runs a verb as the administrator: its exit code, and what it printed.
+/// Runs a verb as the administrator; returns exit code, standard output and standard error.
 pub(crate) fn verb(portico: &Portico, line: &str) -> (i32, String, String) {
     let mut command = Command::new(binary());
     command.args(line.split(' ')).env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
@@ -30,7 +30,7 @@ pub(crate) fn prints(portico: &Portico, line: &str) -> String {
 
 const ONE: &str = "/api/v1/namespaces/default/configmaps/one";
 
-/// Creates a ConfigMap `one`, then replaces its data by another manager; both revisions.
+/// Creates a ConfigMap `one`, then changes its data as another manager; returns both revisions.
 async fn created_and_changed(portico: &Portico, metadata: Value) -> (i64, i64) {
     let mut object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}});
@@ -146,7 +146,7 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     assert_eq!(now["metadata"]["finalizers"], json!(["example.com/second"]));
     assert_eq!(now["metadata"]["ownerReferences"], json!([gone]));
 
-    // It goes when its last finalizer is taken away: the last state has none, the one before the deletion began has it.
+    // Removing the last finalizer deletes it: the last state has no finalizer, the one before the deletion has.
     let before = json!({"metadata": {"ownerReferences": [there, gone, other_group]}});
     assert_eq!(portico.admin().merge(ONE, &before).await.status, 200);
     portico.admin().delete(ONE).await;
@@ -229,7 +229,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     let early = restore(target(), first - 1).await;
     assert_eq!(early.message(), format!("no state of configmaps \"one\" of revision {} is kept", first - 1));
 
-    // Neither over what is there nor of what is gone.
+    // Refused for an existing object and for a deleted one.
     for gone in [false, true] {
         if gone {
             let deleted = portico.admin().delete("/api/v1/namespaces/default/configmaps/one").await;
@@ -270,7 +270,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     assert!(error.contains("is not a resource"), "{error}");
 }
 
-/// What a copy of the store shows of a ConfigMap that was created, changed and deleted; it is brought back in the end.
+/// Checks the history of a ConfigMap that was created, changed and deleted, in a copy of the store; finally restores it.
 async fn check_history(portico: &Portico, (first, second): (i64, i64)) {
     let names = prints(portico, "history cm one -o name");
     let lines: Vec<&str> = names.lines().collect();
@@ -297,7 +297,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     let backup = |file: &'static str| async move {
         done(folder, &["backup", "--to", file, "--kubeconfig", "data/admin.kubeconfig"]).await
     };
-    // Once it is noted that there are ConfigMaps whose history is kept.
+    // Wait until the archive contains ConfigMaps.
     until("a backup has past states", || async {
         drop(std::fs::remove_file(folder.join("file")));
         backup("file").await.contains(" past states, ")

@@ -1,4 +1,4 @@
-//! APIServices over HTTPS, as kube-rs and kubectl use them: verbs, forms, patches, watches.
+//! APIServices over HTTPS, as kube-rs and kubectl use them: verbs, representations, patches, watches.
 
 use futures::{StreamExt, TryStreamExt};
 use http::Method;

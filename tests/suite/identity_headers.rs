@@ -1,4 +1,4 @@
-//! Headers that name a user are read as UTF-8, or the request is refused. None is left out: the request would go on as another user.
+//! Headers that name a user are read as UTF-8, or the request is refused. None is ignored: the request would have another user.
 
 use bytes::Bytes;
 use http::{HeaderValue, Request};
@@ -17,7 +17,7 @@ const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
-/// Bytes that are no UTF-8: a letter of Latin-1, one that cannot occur, and the beginning of a character.
+/// Bytes that are not UTF-8: a letter of Latin-1, an invalid byte, and an incomplete character.
 const NOT_UTF8: [&[u8]; 3] = [b"j\xfcrgen", b"\xff", b"a\xe2\x82"];
 
 type Header<'a> = (&'a str, &'a [u8]);
@@ -42,7 +42,7 @@ fn user(answer: &Answer) -> Value {
     answer.json()["status"]["userInfo"].clone()
 }
 
-/// Each header with each kind of value: `read` names the field of the user that it sets.
+/// Checks each header with each kind of value: `read` names the field of the user that the header sets.
 async fn is_read_or_refused(http: &Http, prefix: &str, user_header: &str, refusal: u16) {
     let rows = [("user", "/username"), ("group", "/groups/0"), ("uid", "/uid"), ("extra-a", "/extra/a/0")];
     for (kind, read) in rows {
@@ -76,7 +76,7 @@ async fn headers_that_impersonate_count_or_refuse_the_request() {
     let answer = who(&admin, &[("impersonate-user", b"zoe"), ("impersonate-extra-%ff", b"a")]).await;
     assert_eq!(answer.status, 400, "{}", answer.text());
 
-    // What the impersonated user may do counts, and it is recorded.
+    // The permissions of the impersonated user apply, and the audit event names that user.
     let secrets = "/api/v1/secrets";
     let jürgen = ("impersonate-user", "jürgen".as_bytes());
     let answer = send(&admin, Request::get(secrets), &[jürgen], Bytes::new()).await;
@@ -85,7 +85,7 @@ async fn headers_that_impersonate_count_or_refuse_the_request() {
     assert_eq!(event["user"]["username"], "admin");
     assert_eq!(event["impersonatedUser"]["username"], "jürgen");
 
-    // The right to impersonate is one to this name.
+    // The right to impersonate applies to this name.
     let role = json!({"metadata": {"name": "be-juergen"}, "rules": [
         {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["jürgen"]}]});
     assert_eq!(admin.post(ROLES, &role).await.status, 201);
@@ -107,7 +107,7 @@ async fn headers_of_a_front_proxy_count_or_refuse_the_request() {
     let file = folder.join("ca.crt");
     std::fs::write(&file, &authority.pem).unwrap();
     let file = file.to_str().unwrap();
-    // The proxy's certificate is that of a client, too: a request must not go on as the proxy's own user.
+    // The proxy's certificate is that of a client as well: a request must not continue as the proxy's own user.
     let flags = ["--requestheader-client-ca-file", file, "--client-ca-file", file];
     let names =
         ["user", "uid", "group"].map(|kind| format!("--requestheader-{kind}-headers=X-Remote-{kind}"));

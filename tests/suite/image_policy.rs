@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const DRY: &str = "/api/v1/namespaces/default/pods?dryRun=All";
 
-/// A process, and the backend that decides about images.
+/// A process, and its image review backend.
 struct Setup {
     portico: Portico,
     admin: Http,
@@ -16,7 +16,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// With this laid over the plugin's configuration.
+    /// Starts both, with these changes of the plugin's configuration.
     async fn start(more: Value) -> Self {
         let images = Backend::with_names("images", &["127.0.0.1"]).await;
         let (launch, folder) =
@@ -43,7 +43,7 @@ impl Setup {
         self.admin.post(DRY, &pod(&[image])).await
     }
 
-    /// The specs that the backend was asked about.
+    /// Returns the specs of the received reviews.
     fn asked(&self) -> Vec<Value> {
         let review = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
         self.images.seen().into_iter().map(|seen| review(seen)["spec"].take()).collect()
@@ -67,7 +67,7 @@ fn refused(answer: &Answer, why: &str) {
     assert_eq!(answer.status_body(403, "Forbidden")["message"], message);
 }
 
-/// Creates a pod by gRPC, which returns what the audit log is to contain.
+/// Creates a pod by gRPC, whose response contains the audit data.
 async fn created_by_grpc(setup: &Setup, image: &str) -> DoResponse {
     let target = Target {
         version: "v1".into(),
@@ -180,7 +180,7 @@ async fn without_an_answer_pods_are_let_pass_where_that_is_the_default() {
     setup.images.stop().await;
     let open = created_by_grpc(&setup, "a").await;
     assert_eq!((open.code, note(&open, "failed-open").as_deref()), (201, Some("true")));
-    // Lines of the log are written behind requests.
+    // Log lines are written after the response.
     let logged = || setup.portico.log().contains("image policy backend failed");
     until("it is in the log", || std::future::ready(logged())).await;
 }

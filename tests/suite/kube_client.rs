@@ -40,7 +40,7 @@ fn pod(name: &str) -> Pod {
     }))
 }
 
-/// How kube-rs comes with this token. It reports refusals instead of trying again by itself.
+/// Returns a configuration of kube-rs with this token, without automatic retries.
 fn config(portico: &Portico, token: &str) -> kube::Config {
     let mut config = kube::Config::new(format!("https://{}", portico.https()).parse().unwrap());
     config.root_cert = Some(certificates(portico.ca()).iter().map(|c| c.to_vec()).collect());
@@ -49,7 +49,7 @@ fn config(portico: &Portico, token: &str) -> kube::Config {
     config
 }
 
-/// The status that an API call was refused with.
+/// Returns the status of a refused API call.
 fn refused<T: std::fmt::Debug>(answer: kube::Result<T>) -> kube::core::Status {
     match answer.unwrap_err() {
         kube::Error::Api(status) => *status,

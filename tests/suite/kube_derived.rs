@@ -1,5 +1,5 @@
-//! A kube-rs controller of a derived custom resource: killed between any two of its writes, or left alone by a server that
-//! is killed, it converges: each page once, the status about the newest spec, nothing left after a deletion.
+//! A kube-rs controller of a derived custom resource: killed between any two of its writes, or while the server is
+//! killed, it converges: each page exists once, the status has the newest generation, nothing remains after a deletion.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::binder::{Book, BookSpec, BookStatus, FINALIZER, Gate, Operator, Place};
 
-/// What a test does to books.
+/// Helper of tests that create and change books.
 struct Shelf {
     client: Client,
     books: Api<Book>,
@@ -29,7 +29,7 @@ impl Shelf {
         Self { client, books, pages }
     }
 
-    /// With the definition installed and served.
+    /// Installs the definition and waits until it is served.
     async fn installed(portico: &Portico) -> Self {
         let shelf = Self::of(portico).await;
         let definitions: Api<CustomResourceDefinition> = Api::all(shelf.client.clone());
@@ -47,13 +47,13 @@ impl Shelf {
         self.books.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await
     }
 
-    /// Name and uid of each page.
+    /// Returns name and uid of each page.
     async fn pages(&self, book: &str) -> BTreeMap<String, String> {
         let pages = self.pages.list(&ListParams::default().labels(&format!("book={book}"))).await.unwrap();
         pages.iter().map(|page| (page.name_any(), page.uid().unwrap())).collect()
     }
 
-    /// Waits for a status about this generation; the pages are then as they shall be.
+    /// Waits for a status of this generation; the pages then have their desired state.
     async fn kept(&self, name: &str, generation: i64, pages: u8) {
         let status = BookStatus { observed_generation: generation, pages };
         let reported = seen(&self.books, name, |book: Option<&Book>| {
@@ -68,13 +68,13 @@ impl Shelf {
         assert_eq!(self.pages(name).await.into_keys().collect::<Vec<_>>(), wanted);
     }
 
-    /// Asks for a deletion, which the finalizer holds up.
+    /// Deletes a book, which the finalizer delays.
     async fn ask_to_go(&self, book: &Book) {
         let answer = self.books.delete(&book.name_any(), &DeleteParams::default()).await.unwrap();
         assert!(answer.left().unwrap().metadata.deletion_timestamp.is_some(), "the finalizer holds it");
     }
 
-    /// Waits until a book is gone, and its pages after it; the farewell stays.
+    /// Waits until a book and then its pages are deleted; the farewell remains.
     async fn gone(&self, book: &Book, pages: &BTreeMap<String, String>) {
         let name = book.name_any();
         seen(&self.books, &name, conditions::is_deleted(&book.uid().unwrap())).await;
@@ -86,7 +86,7 @@ impl Shelf {
     }
 }
 
-/// What is there before and after is the same, not made anew.
+/// Asserts that pages that exist before and after have the same uid.
 fn assert_kept(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
     let same = before.iter().all(|(page, uid)| after.get(page).is_none_or(|now| now == uid));
     assert!(same, "pages were made anew: {before:?}, {after:?}");

@@ -1,4 +1,4 @@
-//! Leader election by a Lease, as clients do it: plain updates, decided by who wrote last.
+//! Leader election by a Lease, as clients do it: plain updates with resource versions.
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Client;
@@ -6,7 +6,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use portico_kit::tasks::TaskSet;
 use portico_tests::{Portico, until};
 
-/// One of those who want to lead.
+/// A candidate for leadership.
 struct Candidate {
     name: &'static str,
     leases: Api<Lease>,
@@ -29,7 +29,7 @@ impl Candidate {
         }
     }
 
-    /// Takes the lease as it was seen, unless another wrote it since.
+    /// Updates the lease that was read; returns false if another candidate has changed it since.
     async fn take(&self, seen: &Lease) -> bool {
         let mut taken = self.lease();
         taken.metadata = seen.metadata.clone();
@@ -39,7 +39,7 @@ impl Candidate {
     }
 }
 
-/// Whether a write went through; every other end than a conflict is a fault.
+/// Returns true if a write succeeded, false for a conflict; panics for other errors.
 fn won(answer: kube::Result<Lease>) -> bool {
     match answer {
         Ok(_) => true,

@@ -1,4 +1,4 @@
-//! kube-rs's runtime: watchers by either protocol, reflectors, metadata-only watches, and a controller at work.
+//! kube-rs's runtime: watchers of both protocols, reflectors, metadata-only watches, and a controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn make(api: &Api<ConfigMap>, name: &str, labels: Value) {
     api.create(&PostParams::default(), &config_map(name, labels)).await.unwrap();
 }
 
-/// The watcher's next event, in a word.
+/// Returns the watcher's next event as text.
 async fn reported<K: ResourceExt>(
     events: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin),
 ) -> String {
@@ -110,7 +110,7 @@ async fn a_reflectors_store_follows_across_a_restart() {
     tasks.cancel();
 }
 
-/// Keeps a copy of every owner, by server-side apply.
+/// Maintains a copy of every owner by server-side apply.
 async fn copy(
     owner: Arc<ConfigMap>,
     api: Arc<Api<ConfigMap>>,
@@ -129,7 +129,7 @@ async fn copy(
                 let params = PatchParams::apply("copier").force();
                 api.patch(&format!("{}-copy", owner.name_any()), &params, &Patch::Apply(copy)).await?;
             }
-            // The copy is a dependent: the garbage collector's.
+            // The copy is a dependent, which the garbage collector deletes.
             Finalized::Cleanup(owner) => {
                 let farewell = config_map(&format!("{}-gone", owner.name_any()), json!({}));
                 api.create(&PostParams::default(), &farewell).await?;

@@ -1,4 +1,4 @@
-//! kubectl and grpcurl, unmodified, where they are installed; where they are not, the tests are reported as skipped.
+//! Unmodified kubectl and grpcurl, if they are installed; otherwise the tests are reported as skipped.
 
 use std::process::{Command, Output, Stdio};
 
@@ -18,7 +18,7 @@ pub(crate) fn run(portico: &Portico, args: &[&str]) -> Output {
     output(kubectl(portico).args(args))
 }
 
-/// What it prints; it must succeed.
+/// Returns the output of a command, which must succeed.
 pub(crate) fn prints(portico: &Portico, args: &[&str]) -> String {
     let output = run(portico, args);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -100,7 +100,7 @@ async fn kubectl_creates_applies_waits_and_deletes() {
     assert!(String::from_utf8_lossy(&gone.stderr).contains("NotFound"));
 }
 
-/// What `kubectl create` makes of its arguments it sends as protobuf.
+/// Runs `kubectl create` commands that send protobuf.
 fn kubectl_sends_protobuf(portico: &Portico) {
     for (args, read, want) in [
         (

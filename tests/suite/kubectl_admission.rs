@@ -1,4 +1,4 @@
-//! What a user of kubectl sees of admission: warnings, denials and their exit codes, of policies, webhooks and plugins.
+//! Results of admission in kubectl: warnings, denials and exit codes, for policies, webhooks and plugins.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use portico_tests::{Backend, Portico};
 
 use crate::kubectl::{prints, run};
 
-/// A policy that warns of ConfigMaps with the key `old`, denies those with the key `bad`, and its bindings.
+/// A policy that warns for ConfigMaps with the key `old`, one that denies those with the key `bad`, and their bindings.
 const POLICIES: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -41,7 +41,7 @@ metadata: {name: no-old-keys}
 spec: {policyName: no-old-keys, validationActions: [Warn]}
 "#;
 
-/// Applies a manifest; what kubectl prints, and writes to its error output, and whether it succeeds.
+/// Applies a manifest; returns kubectl's output, its error output, and true if it succeeded.
 fn apply(portico: &Portico, manifest: &str, more: &[&str]) -> (String, String, bool) {
     let file = portico.folder().join("manifest.yaml");
     std::fs::write(&file, manifest).unwrap();
@@ -52,12 +52,12 @@ fn apply(portico: &Portico, manifest: &str, more: &[&str]) -> (String, String, b
     (text(&output.stdout), text(&output.stderr), output.status.success())
 }
 
-/// A ConfigMap with one key.
+/// Returns a ConfigMap with one key.
 fn map(name: &str, key: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{{key}: x}}\n")
 }
 
-/// A webhook of this server, asked about pods.
+/// Returns a configuration of a webhook of this server for pods.
 fn webhook(hooks: &Backend, kind: &str, path: &str) -> String {
     let (url, ca) = (format!("{}/admission/{path}", hooks.url()), STANDARD.encode(&hooks.ca));
     format!(

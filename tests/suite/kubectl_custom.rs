@@ -57,7 +57,7 @@ fn apply(portico: &Portico, name: &str, manifest: &str) {
     prints(portico, &["apply", "-f", file.to_str().unwrap()]);
 }
 
-/// The words of each line.
+/// Splits each line into words.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split_whitespace().collect()).collect()
 }

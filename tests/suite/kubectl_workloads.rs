@@ -1,4 +1,4 @@
-//! kubectl on workloads, as people use it: made, scaled, rolled, labelled, explained, deleted.
+//! kubectl with workloads: create, scale, roll out, label, explain, delete.
 
 use portico_tests::Portico;
 use portico_tests::tools::there_is;

@@ -1,4 +1,4 @@
-//! Answers that are larger than one gRPC message: the answer to a completed write contains the written objects.
+//! Responses that are larger than one gRPC message: the response to a completed write contains the written objects.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -9,7 +9,7 @@ use portico_tests::objects::{CONFIG_MAPS, DEFINITIONS};
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
-/// The limit of gRPC messages.
+/// Limit of gRPC messages.
 const MESSAGE: usize = 4 << 20;
 const NOTES: &str = "/apis/large.example.com/v1/namespaces/default/notes";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -75,7 +75,7 @@ async fn a_watch_shows_more_objects_than_may_wait_for_its_client() {
     assert_eq!(events.next().await.unwrap()["type"], "BOOKMARK");
 }
 
-/// A definition whose Table shows a text four times.
+/// Returns a definition whose Table shows a text four times.
 fn notes() -> Value {
     let column = |n: u8| json!({"name": format!("Text{n}"), "type": "string", "jsonPath": ".spec.text"});
     let spec =
@@ -139,7 +139,7 @@ async fn each_verb_on_one_object_is_answered_in_a_form_that_is_larger_than_a_mes
 async fn an_object_that_the_store_does_not_take_is_refused_and_not_written() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    // Just below the limit of bodies: with its managed fields it is larger than the store takes.
+    // Just below the limit of bodies: with its managed fields it exceeds the limit of the store.
     let key = |n: usize| format!("{n:0>200}");
     let data: Value = (0..14_000).map(|n| (key(n), json!("x"))).collect::<serde_json::Map<_, _>>().into();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fat"}, "data": data});

@@ -1,4 +1,4 @@
-//! Coordinated leader election: a Lease follows its candidates, as a real kube-apiserver has it.
+//! Coordinated leader election: a Lease follows its candidates, as with a real kube-apiserver.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn start() -> Portico {
     Launch::new().args(&GATE).args(&SERVE).start().await
 }
 
-/// Answers whoever asks, as components do, until the Lease says what is wanted.
+/// Pings candidates as components do, until the Lease has this value.
 async fn until(admin: &Http, field: &str, want: &str) -> Value {
     let waiting = async {
         let mut pause = tokio::time::interval(Duration::from_millis(200));
@@ -53,7 +53,7 @@ async fn until(admin: &Http, field: &str, want: &str) -> Value {
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{field} never was {want}"))
 }
 
-/// The Lease of the server that holds elections, once one does.
+/// Returns the Lease of the server that runs elections, once one does.
 async fn taken(admin: &Http) -> Value {
     eventually("a server leads", || async {
         let lock = admin.get(LOCK).await;
@@ -75,7 +75,7 @@ async fn the_oldest_candidate_is_preferred_and_leads_once_the_holder_stops_to_re
     );
     assert!(spec["acquireTime"].is_null() && spec["preferredHolder"].is_null());
 
-    // The holder says for how long it holds: it stays, and is shown who should come after it.
+    // The holder has a long lease: it stays the holder, and the Lease names the preferred one.
     let mut held = admin.get(LEASE).await.json();
     held["spec"]["leaseDurationSeconds"] = json!(3600);
     held["spec"]["renewTime"] = now().into();
@@ -84,7 +84,7 @@ async fn the_oldest_candidate_is_preferred_and_leads_once_the_holder_stops_to_re
     let lease = until(&admin, "preferredHolder", "older").await;
     assert_eq!(lease["spec"]["holderIdentity"], "newer");
 
-    // The holder goes: nobody renews for it any more.
+    // The holder stops: the Lease is no longer renewed.
     assert_eq!(admin.delete(&format!("{CANDIDATES}/newer")).await.status, 200);
     let mut lapsed = admin.get(LEASE).await.json();
     lapsed["spec"]["leaseDurationSeconds"] = json!(1);
@@ -119,7 +119,7 @@ async fn the_next_server_leads_at_once_and_removes_candidates_that_have_expired(
     portico.stop().await;
     portico.restart().await;
     let admin = portico.admin();
-    // Sooner than the lease of the first server would have ended by itself.
+    // Before the lease of the first server would have expired.
     eventually("the expired candidate is removed", || async {
         let gone = admin.get(&format!("{CANDIDATES}/expired")).await;
         if gone.status == 404 { Ok(()) } else { Err(gone.text()) }

@@ -1,4 +1,4 @@
-//! Requests that go on while something is torn away.
+//! Requests that continue while a process or a route is removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use portico_tests::{Backend, Launch, Portico, eventually, until};
 
 const CLIENTS: usize = 8;
 
-/// Clients that fetch a proxied path over kept connections until they are stopped.
+/// Clients that fetch a proxied path over persistent connections until they are stopped.
 struct Load {
     tasks: TaskSet,
     stop: Arc<AtomicBool>,
@@ -41,7 +41,7 @@ impl Load {
         load
     }
 
-    /// Waits until so many more have succeeded.
+    /// Waits until this many more requests have succeeded.
     async fn more(&self, count: usize) {
         let from = self.done.load(Ordering::Relaxed);
         until("requests go on", || {
@@ -52,7 +52,7 @@ impl Load {
         .await;
     }
 
-    /// Stops; how many succeeded and failed.
+    /// Stops the clients; returns the numbers of successful and failed requests.
     async fn end(self) -> (usize, usize) {
         self.stop.store(true, Ordering::Relaxed);
         until("the load ends", || std::future::ready(self.tasks.running().is_empty())).await;

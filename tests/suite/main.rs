@@ -1,4 +1,4 @@
-//! Behavior of the whole system, a module per topic; every test starts real processes on ports 0.
+//! Behavior of the whole system, one module per topic; every test starts real processes on ports 0.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod abuse;

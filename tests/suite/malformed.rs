@@ -1,4 +1,4 @@
-//! What nobody should send: every refusal is clear, nothing falls over, the next request is served.
+//! Malformed input: every refusal is clear, no process fails, the next request is served.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// It still serves.
+/// Checks that the process still serves requests.
 async fn lives(portico: &mut Portico) {
     assert!(portico.runs(), "the process is gone");
     assert_eq!(portico.admin().get("/readyz").await.text(), "ok");
     assert!(!portico.log().contains("panicked"), "{}", portico.log());
 }
 
-/// The status of the answer to these bytes, after which the server must close the connection.
+/// Returns the status of the response to these bytes, after which the server must close the connection.
 async fn last_status(portico: &Portico, bytes: &[u8]) -> u16 {
     let (mut reader, mut writer) = tokio::io::split(portico.anyone().dial().await.unwrap());
     let mut answer = Vec::new();
     let exchange = async {
-        // Who refuses early does not read the rest: the answer counts, not how the writing or the connection ends.
+        // A server that refuses early does not read the rest: only the response matters, not errors of the connection.
         let (_, _) = tokio::join!(writer.write_all(bytes), reader.read_to_end(&mut answer));
     };
     let end = tokio::time::timeout(PATIENCE, exchange).await;
@@ -139,10 +139,10 @@ async fn a_body_one_byte_too_long_is_413() {
     assert_eq!(body.len(), limit + 1);
     let refused = admin.request(Method::POST, path, "application/json", body).await;
     refused.status_body(413, "RequestEntityTooLarge");
-    // As long as allowed: checked for what it says (a ConfigMap holds 1 MiB).
+    // A body at the limit: its content is validated (a ConfigMap has at most 1 MiB).
     let checked = admin.request(Method::POST, path, "application/json", config_map(limit)).await;
     checked.status_body(422, "Invalid");
-    // Without a length, too.
+    // Without a Content-Length as well.
     let chunk = "x".repeat(1 << 16);
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin-token\r\n\
@@ -293,7 +293,7 @@ async fn mutilated_continue_tokens_are_refused() {
     }
     for mutilated in tokens.iter().filter(|text| !text.is_empty()) {
         let answer = connection.get(&format!("{API_SERVICES}?limit=1&continue={mutilated}")).await.unwrap();
-        // Some changes make another right token; none may be a server's error.
+        // Some changes result in another valid token; none may cause a server error.
         assert!([200, 400, 410, 504].contains(&answer.status.as_u16()), "{mutilated}: {}", answer.text());
     }
     lives(&mut portico).await;
@@ -319,7 +319,7 @@ async fn malformed_grpc_is_refused() {
     lives(&mut portico).await;
 }
 
-/// The error code of the GOAWAY among these frames.
+/// Returns the error code of the GOAWAY among these frames.
 fn goaway(mut frames: &[u8]) -> Option<u32> {
     const GOAWAY: u8 = 7;
     while let [a, b, c, kind, _, _, _, _, _, payload @ ..] = frames {

@@ -1,5 +1,5 @@
-//! `--manifests`: a folder of manifests that is applied before the server is ready, followed, and pruned when asked; and
-//! `portico config check`, which tries one without a server.
+//! `--manifests`: a folder of manifests that is applied before the server is ready, watched, and pruned if enabled; and
+//! `portico config check`, which checks a folder without a server.
 
 mod aggregated;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::audit::{METADATA, lines, recording};
 use crate::rolling_restarts::servers;
 
-/// A namespace, a definition, and what needs both; the files are named so that each comes after what it needs.
+/// A namespace, a definition, and objects that need both; files are named so that each follows the ones that it needs.
 const FILES: [(&str, &str); 3] = [
     ("00-namespaces.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"),
     (
@@ -50,7 +50,7 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A server that follows a folder with these files.
+/// Returns the launch of a server with a folder of these files, and the folder.
 fn launch(files: &[(&str, &str)]) -> (Launch, PathBuf) {
     let (launch, folder) = Launch::new().prepared();
     let folder = folder.join("manifests");
@@ -60,7 +60,7 @@ fn launch(files: &[(&str, &str)]) -> (Launch, PathBuf) {
     (launch, folder)
 }
 
-/// A client of a server that may not be ready.
+/// Returns a client of a server that may not be ready.
 async fn client(portico: &Portico) -> Http {
     let path = portico.data().join("admin.kubeconfig");
     let (address, ca) = eventually("the server serves", async || {
@@ -79,7 +79,7 @@ async fn exists(http: &Http, path: &str) -> bool {
     http.get(path).await.status == 200
 }
 
-/// Waits until a field of an object is this.
+/// Waits until a field of an object has this value.
 async fn holds(http: &Http, path: &str, pointer: &str, expected: &str) -> Value {
     eventually(&format!("{path} has {expected}"), async || {
         let object = http.get(path).await.json();
@@ -168,7 +168,7 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
     let portico = launch.start().await;
     let http = portico.admin();
     let widget = http.get(WIDGET).await.json();
-    // Fields that the folder does not name are everybody's.
+    // Other clients may change fields that the folder does not contain.
     let theirs = serde_json::json!({"data": {"theirs": "x", "color": "red"}});
     assert_eq!(http.merge(SETTINGS, &theirs).await.status, 200);
     write(&folder, "20-app.yaml", &FILES[2].1.replace("blue", "green"));
@@ -222,7 +222,7 @@ async fn what_leaves_the_folder_stays_and_is_named_unless_pruning_is_asked_for()
     assert!(exists(&portico.admin(), more).await);
     assert!(portico.admin().get("/metrics").await.text().contains("portico_manifests_left_objects 1"));
 
-    // Who comes back with pruning finds what left before.
+    // After a restart with pruning, manifests that were removed before are found.
     assert!(portico.stop().await.success());
     drop(portico);
     let portico = launch.arg("--manifests-prune").start().await;
@@ -286,13 +286,13 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
     let maps = "/api/v1/namespaces/shop/configmaps";
     let theirs = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}});
     assert_eq!(http.post(maps, &theirs).await.status, 201);
-    // The folder names their object, and then does not any more.
+    // The folder contains an object of another client for a while.
     write(&folder, "30-theirs.yaml", &config_map("theirs", "pink"));
     let path = format!("{maps}/theirs");
     let object = holds(&http, &path, "/data/color", "pink").await;
     assert_eq!(object.pointer("/metadata/labels"), None, "{object}");
     std::fs::remove_file(folder.join("30-theirs.yaml")).unwrap();
-    // Their objects keep a namespace and a definition.
+    // Objects of other clients keep a namespace and a definition alive.
     let widget = serde_json::json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "two"}, "spec": {"size": 1}});
     assert_eq!(http.post("/apis/example.com/v1/namespaces/shop/widgets", &widget).await.status, 201);
     write(&folder, "40-other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n");
@@ -307,7 +307,7 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
     );
     assert!(portico.log().contains("customresourcedefinitions.apiextensions.k8s.io/widgets.example.com (widgets.example.com/two still exists)"));
 
-    // An empty folder is no reason to delete everything.
+    // An empty folder must not delete everything.
     std::fs::remove_file(folder.join("40-other.yaml")).unwrap();
     says(&portico, "namespaces/other (nothing is deleted for a folder without manifests)").await;
     assert!(exists(&http, "/api/v1/namespaces/other").await && portico.runs());
@@ -335,7 +335,7 @@ async fn a_label_alone_makes_no_object_the_folders() {
     let before = slices().await;
     assert_eq!(before[0]["metadata"]["labels"]["portico.dev/made-by"], "manifests");
 
-    // What the folder has made goes, and with it nothing else that has its label.
+    // An object that the folder created is deleted, and no other object with its label.
     std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
     until("it is gone", async || !exists(&http, &format!("{maps}/more")).await).await;
     write(&folder, "40-last.yaml", &config_map("last", "grey"));
@@ -347,7 +347,7 @@ async fn a_label_alone_makes_no_object_the_folders() {
     let pruned = |line: &&str| line.contains("object deleted, manifest removed");
     assert_eq!(portico.log().lines().filter(pruned).count(), 2, "{}", portico.log());
 
-    // Nor does naming it in the folder: it was there before.
+    // An object that existed before is not deleted either, even if the folder contained it.
     write(&folder, "50-mine.yaml", &config_map("mine", "pink"));
     holds(&http, &format!("{maps}/mine"), "/data/color", "pink").await;
     std::fs::remove_file(folder.join("50-mine.yaml")).unwrap();
@@ -449,7 +449,7 @@ async fn a_command_does_not_wait_for_a_folder_that_cannot_be_applied() {
     assert!(error.ends_with(expected), "{error}");
     assert!(!folder.path().join("it-ran").exists());
 
-    // A definition of the folder, and what needs it, are waited for.
+    // The command waits for a definition of the folder, and for objects that need it.
     std::fs::remove_file(folder.path().join("manifests/10-gadget.yaml")).unwrap();
     FILES.iter().for_each(|(name, text)| write(folder.path(), &format!("manifests/{name}"), text));
     let done = run();
@@ -546,7 +546,7 @@ async fn control_services_of_one_database_apply_a_folder_beside_each_other() {
     assert_eq!(http.get("/readyz/manifests").await.text(), "ok");
 }
 
-/// Tries a folder without a server.
+/// Checks a folder without a server.
 fn check(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command

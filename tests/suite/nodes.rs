@@ -1,4 +1,4 @@
-//! Kubelets with certificates of their nodes: what their pods need they may read, and nothing else.
+//! Kubelets with certificates of their nodes can read the objects that their pods need, and no others.
 
 use portico_tests::http::Http;
 use portico_tests::{Launch, Portico, eventually, pki};
@@ -12,7 +12,7 @@ async fn secret(admin: &Http, name: &str) {
     assert_eq!(admin.post(&format!("{NAMESPACE}/secrets"), &body).await.status, 201);
 }
 
-/// A pod that mounts a secret of the same name.
+/// Returns a pod that mounts a secret of the same name.
 fn pod(name: &str, node: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
         "nodeName": node, "automountServiceAccountToken": false,
@@ -107,7 +107,7 @@ async fn reviews_decide_of_nodes_as_the_authorizer_does() {
     let kubelet = portico.with_certificate(&authority.client("system:node:n1", &[NODES]));
     let rules = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": "default"}});
-    // A role of the first start decides who may ask, which reaches the facade after it is made.
+    // A role that the server creates at its first start permits the review; the facade receives it later.
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     eventually("the kubelet may ask for its rules, and learns that not all are known", || async {
         let review = kubelet.post(path, &rules).await.json();

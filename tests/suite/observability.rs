@@ -142,7 +142,7 @@ async fn the_debug_socket_asks_nobody_who_they_are_and_is_the_owners() {
     use std::os::unix::fs::PermissionsExt;
     let (launch, folder) = Launch::new().prepared();
     let socket = folder.join("debug.sock");
-    // What an earlier process left behind.
+    // Left by an earlier process.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let mut portico = launch.args(&["--debug-socket-path", socket.to_str().unwrap()]).start().await;
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -200,7 +200,7 @@ async fn over_socket(path: &std::path::Path, request: &str) -> String {
     answer
 }
 
-/// The metrics that an expression of PromQL asks for.
+/// Returns the metrics that an expression of PromQL uses.
 fn asked_for(expression: &str) -> Vec<String> {
     let labels = Regex::new(r#"\{[^}]*\}|"[^"]*"|\$\w+|\bby \([^)]*\)"#).unwrap();
     let rest = labels.replace_all(expression, " ");
@@ -241,7 +241,7 @@ async fn the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() {
     }
 }
 
-/// Type and labels of a metric family by its name, from its line in the reference.
+/// Returns type and labels of a metric family by its name, from its line in the reference.
 fn documented(name: &str) -> Option<(&'static str, Vec<&'static str>)> {
     let start = format!("\n- `{}` (", name.replacen("portico_grpc_flowcontrol", "apiserver_flowcontrol", 1));
     let (_, line) = METRICS.split_once(&start)?;

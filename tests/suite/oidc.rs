@@ -1,4 +1,4 @@
-//! Tokens of OpenID Connect issuers: by file and by flags, while keys rotate, issuers are away and files change.
+//! Tokens of OpenID Connect issuers, configured by file and by flags, with key rotation, unavailable issuers and reloads.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Good for an hour, for the audience `us`.
+/// Returns claims that are valid for an hour, with the audience `us`.
 pub(super) fn claims(more: Value) -> Value {
     let mut claims = json!({"aud": "us", "exp": now() + 3600});
     claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -53,7 +53,7 @@ fn configured(jwt: &[Value], anonymous: Option<Value>) -> (Launch, PathBuf) {
     (launch.args(&["--authentication-config", file.to_str().unwrap()]), file)
 }
 
-/// Who the server says this is.
+/// Returns the user of a token, according to the server.
 async fn who(portico: &Portico, token: &str) -> Result<Value, u16> {
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let answer = portico.anyone().with_token(token).post(WHO, &body).await;
@@ -68,7 +68,7 @@ async fn known(portico: &Portico, token: &str) -> Value {
     eventually("the token is known", || async { who(portico, token).await }).await
 }
 
-/// Why the server does not believe a token.
+/// Returns the reason for which the server rejects a token.
 async fn refusal(portico: &Portico, token: &str) -> String {
     let review =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});

@@ -1,4 +1,4 @@
-//! What kube-apiserver says of tokens, row by row (`.ci/record/oidc`), and this server after it.
+//! Comparison with kube-apiserver's recorded results for tokens, row by row (`.ci/record/oidc`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("recorded/oidc.jsonl");
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
-/// The id of the key that signs.
+/// ID of the signing key.
 const KEY: &str = "k";
 
 fn set(key: &KeyPair) -> Vec<u8> {
@@ -19,7 +19,7 @@ fn set(key: &KeyPair) -> Vec<u8> {
     json!({"keys": [jwk]}).to_string().into_bytes()
 }
 
-/// r and s of an ECDSA signature in DER, 32 bytes each.
+/// Returns r and s of an ECDSA signature in DER, 32 bytes each.
 fn raw(der: &[u8]) -> Vec<u8> {
     let (mut rest, mut raw) = (&der[2..], Vec::new());
     for _ in 0..2 {
@@ -82,7 +82,7 @@ async fn tokens_are_accepted_and_refused_as_upstream_does() {
         let mut answered: Value =
             serde_json::from_str(&answered.to_string().replace(&url(n), "ISSUER")).unwrap();
         let mut expected = row["status"].clone();
-        // Whose audiences they are is the servers' own.
+        // The audiences depend on the server.
         for status in [&mut answered, &mut expected] {
             status.as_object_mut().unwrap().remove("audiences");
         }

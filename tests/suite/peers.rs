@@ -1,4 +1,4 @@
-//! Servers of two releases behind one address: what the older one does not serve is answered by the newer one.
+//! Servers of two releases behind one address: the newer one serves the APIs that the older one lacks.
 
 use http::Request;
 use http_body_util::Full;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 const GATE: &str = "--feature-gates=UnknownVersionInteroperabilityProxy=true";
 const ALL: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const OWN: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer";
-/// Of 1.34 and later.
+/// Collection of a version that exists since 1.34.
 const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-/// A server of 1.33 and one of 1.36, which believes what the other one says of callers.
+/// A server of 1.33 and one of 1.36, which trusts the identity headers of the other one.
 struct Pair {
     older: Portico,
     newer: Portico,
@@ -45,13 +45,13 @@ impl Pair {
         Self { older: launch.start().await, newer }
     }
 
-    /// The newer one's identity Lease, as it would stand in a store that both share.
+    /// Creates the newer server's identity Lease at the older one, as a shared store would have it.
     async fn introduce(&self) {
         let lease = lease("apiserver-newer", &self.newer.https().to_string());
         assert_eq!(self.older.admin().post(LEASES, &lease).await.status, 201);
     }
 
-    /// Once the older one sends requests on.
+    /// Starts both, and waits until the older one forwards requests.
     async fn introduced() -> Self {
         let pair = Self::start().await;
         assert_eq!(pair.older.admin().get(CLASSES).await.status, 404);
@@ -83,7 +83,7 @@ async fn answered(http: &Http, path: &str, code: u16) -> Answer {
     eventually("the path is answered so", ask).await
 }
 
-/// The versions of a group in `/apis`, and its tag.
+/// Returns the versions of a group in `/apis`, and the ETag.
 async fn versions(http: &Http, form: &str, group: &str) -> (Vec<String>, String) {
     let answer = http.get_as("/apis", form).await;
     let all = answer.json();
@@ -125,7 +125,7 @@ async fn a_peer_decides_for_the_caller_and_not_for_the_server_that_sends_it_on()
         assert_eq!(admin.post(&format!("{roles}/clusterrolebindings"), &binding).await.status, 201);
         let answer = answered(&carol, CLASSES, code).await;
         if code == 403 {
-            // Allowed here, so this is the peer's answer: it names the user.
+            // Permitted here, so this is the peer's response: it names the user.
             assert!(answer.json()["message"].as_str().unwrap().contains(r#"User "carol" cannot list"#));
         }
     }
@@ -144,7 +144,7 @@ async fn discovery_shows_what_peers_serve_unless_it_is_asked_for_this_server_alo
     assert_ne!(merged_tag, tag);
     assert_eq!(versions(&older, OWN, "resource.k8s.io").await, (own, tag.clone()));
     assert_eq!(versions(&pair.newer.admin(), ALL, "resource.k8s.io").await.0, ["v1"]);
-    // What is there alike is as it was, and the legacy form shows this server alone.
+    // Groups that both have are unchanged, and the legacy form shows only this server.
     assert_eq!(versions(&older, ALL, "apps").await.0, ["v1"]);
     assert_eq!(older.get("/apis/resource.k8s.io").await.status, 404);
     assert_eq!(older.delete(&format!("{LEASES}/apiserver-newer")).await.status, 200);
@@ -167,17 +167,17 @@ async fn a_peer_that_is_away_is_503_and_one_that_cannot_be_believed_is_asked_not
     pair.newer.kill();
     let refused = answered(&older, CLASSES, 503).await;
     refused.status_body(503, "ServiceUnavailable");
-    // A server with a certificate of somebody else, under the Lease of a third.
+    // A server with an untrusted certificate, under the Lease of a third server.
     let stranger = Launch::new().start().await;
     let lease = lease("apiserver-stranger", &stranger.https().to_string());
     assert_eq!(older.post(LEASES, &lease).await.status, 201);
     let failed = || async { if never_failed(&older).await { Err("it never failed") } else { Ok(()) } };
     eventually("the stranger is not believed", failed).await;
-    // What the peer served is still known, and its place is not taken.
+    // The peer's APIs are still known, and not replaced.
     assert_eq!(older.get(CLASSES).await.status, 503);
 }
 
-/// Whether each peer that was asked has answered, or is still asked.
+/// Returns true if no request to a peer has failed.
 async fn never_failed(http: &Http) -> bool {
     let metrics = http.get("/metrics").await.text();
     metrics.contains("apiserver_peer_discovery_sync_errors_total{type=\"fetch_discovery\"} 0\n")
@@ -187,7 +187,7 @@ async fn never_failed(http: &Http) -> bool {
 async fn a_peer_that_does_not_answer_holds_up_no_other() {
     let pair = Pair::start().await;
     let older = pair.older.admin();
-    // Connections stand, and nobody takes them.
+    // Connections are established, and never accepted.
     let stalled = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = stalled.local_addr().unwrap().to_string();
     assert_eq!(older.post(LEASES, &lease("apiserver-stalled", &address)).await.status, 201);
@@ -222,7 +222,7 @@ async fn a_group_version_of_a_definition_is_each_servers_own() {
     let older = pair.older.admin();
     answered(&older, CLASSES, 200).await;
     assert_eq!(older.get(path).await.json()["kind"], "OldList");
-    // Gone here, it is gone: what peers say of it may be older.
+    // After its deletion here it is not served: discovery of peers may be outdated.
     assert_eq!(older.delete(&format!("{definitions}/things.example.org")).await.status, 200);
     answered(&older, path, 404).await;
     assert_eq!(answered(&older, CLASSES, 200).await.json()["kind"], "DeviceClassList");

@@ -1,4 +1,4 @@
-//! Admission plugins that are off by default or configured: what they do to requests once they are turned on.
+//! Admission plugins that are off by default or need configuration: their effects on requests.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n";
 
-/// A process with further plugins, configured by these sections.
+/// Starts a process with further plugins and these configuration sections.
 async fn with(plugins: &str, sections: &str, further: &[&str]) -> (Portico, Http) {
     let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugins]).prepared();
     let file = folder.join("admission.yaml");
@@ -19,7 +19,7 @@ async fn with(plugins: &str, sections: &str, further: &[&str]) -> (Portico, Http
     (portico, admin)
 }
 
-/// A process with further plugins and no file.
+/// Starts a process with further plugins and no configuration file.
 async fn with_plain(plugins: &str) -> (Portico, Http) {
     let portico = Launch::new().args(&["--enable-admission-plugins", plugins]).start().await;
     let admin = portico.admin();
@@ -123,7 +123,7 @@ async fn what_refuses_says_why_in_upstreams_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn always_deny_denies_what_admission_is_asked_about() {
-    // A server that is new cannot make its first objects: like upstream's it does not start.
+    // A new server cannot create its initial objects, and does not start, as upstream.
     let mut before = Portico::start().await;
     assert!(before.stop().await.success());
     let portico =

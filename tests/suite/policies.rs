@@ -1,4 +1,4 @@
-//! Admission policies: what expressions see of a request, what follows from what they say, and what they may cost.
+//! Admission policies: variables of expressions, effects of their results, and their cost limits.
 
 mod explained;
 
@@ -25,7 +25,7 @@ impl Setup {
         Self { portico, admin }
     }
 
-    /// Writes an object of the group in the place of what is there.
+    /// Writes an object of the group, replacing an existing one.
     async fn put(&self, resource: &str, kind: &str, spec: Value) -> Answer {
         let path = format!("{GROUP}/{resource}");
         self.admin.delete(&format!("{path}/p")).await;
@@ -34,7 +34,7 @@ impl Setup {
         self.admin.post(&path, &object).await
     }
 
-    /// A policy about ConfigMaps, laid over by `policy`, and its binding, laid over by `binding`.
+    /// Writes a policy for ConfigMaps with the changes of `policy`, and its binding with the changes of `binding`.
     async fn enforce(&self, policy: Value, binding: Value) {
         let policy = laid_over(json!({"matchConstraints": {"resourceRules": of_maps()}}), policy);
         let written = self.put(POLICIES, "ValidatingAdmissionPolicy", policy).await;
@@ -44,7 +44,7 @@ impl Setup {
         assert_eq!(written.status, 201, "{}", written.text());
     }
 
-    /// A policy that makes these changes to ConfigMaps and Pods, laid over by `policy`, and its binding.
+    /// Writes a policy that makes these changes to ConfigMaps and Pods, with the changes of `policy`, and its binding.
     async fn change(&self, mutations: Value, policy: Value) -> Answer {
         let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps", "pods"], "operations": ["*"]}]);
         let spec = json!({"matchConstraints": {"resourceRules": rules}, "mutations": mutations, "reinvocationPolicy": "Never"});
@@ -57,7 +57,7 @@ impl Setup {
         written
     }
 
-    /// What creating a ConfigMap comes to, without keeping it.
+    /// Creates a ConfigMap as a dry run.
     async fn create(&self) -> Answer {
         self.admin.post(&format!("{CONFIG_MAPS}?dryRun=All"), &map()).await
     }
@@ -70,7 +70,7 @@ fn laid_over(mut base: Value, over: Value) -> Value {
     base
 }
 
-/// Rules of a policy about ConfigMaps.
+/// Returns the rules of a policy for ConfigMaps.
 fn of_maps() -> Value {
     json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}])
 }
@@ -79,7 +79,7 @@ fn map() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "labels": {"l": "x"}}, "data": {"k": "v"}})
 }
 
-/// A policy of one validation.
+/// Returns a policy with one validation.
 fn must(expression: &str) -> Value {
     json!({"validations": [{"expression": expression}]})
 }
@@ -342,7 +342,7 @@ async fn hostile_expressions_cost_their_budget_and_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_are_counted_under_the_names_of_upstream() {
     let setup = Setup::start().await;
-    // Controllers write ConfigMaps, too, and would be counted.
+    // Controllers write ConfigMaps as well, which would be counted.
     let own = json!({"matchResources": {"objectSelector": {"matchLabels": {"l": "x"}}}});
     setup
         .enforce(must("false"), laid_over(own.clone(), json!({"validationActions": ["Deny", "Audit"]})))
@@ -397,7 +397,7 @@ async fn checks_are_counted_under_the_names_of_upstream() {
     }
 }
 
-/// The value of a series, whatever the order of its labels.
+/// Returns the value of a series, independent of the order of its labels.
 fn sample(metrics: &str, series: &str) -> Option<u64> {
     let parts = |text: &str| {
         let (name, labels) = text.split_once('{').unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! A control service that keeps everything in PostgreSQL, alone and beside others, as users of HTTP and gRPC meet it.
+//! A control service with its store in PostgreSQL, alone and with others, over HTTP and gRPC.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
 }
 
-/// Two control services, each with a facade, on one database.
+/// Starts two control services with facades on one database.
 async fn pair() -> Option<[Portico; 2]> {
     let server = PostgresServer::shared()?;
     let url = server.url(&server.database());
@@ -39,7 +39,7 @@ async fn control_services_that_share_a_database_are_one_api() {
         let answer = writer.put(&format!("{CONFIG_MAPS}/a"), &current).await;
         assert_eq!(answer.status.as_u16(), 200, "{}", answer.text());
         current = answer.json();
-        // What one has acknowledged the other shows at once, and counts as the latest version.
+        // A write that one has acknowledged is visible at the other at once, as the latest version.
         assert_eq!(reader.get(&format!("{CONFIG_MAPS}/a")).await.json(), current);
         assert_eq!(reader.put(&format!("{CONFIG_MAPS}/a"), &stale).await.status.as_u16(), 409);
     }
@@ -92,7 +92,7 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
     assert_eq!(refused.status.as_u16(), 503, "{}", refused.text());
     assert!(refused.headers.contains_key("retry-after"));
     assert_eq!(admin.get(CONFIG_MAPS).await.status.as_u16(), 503);
-    // What may be stale is read from memory.
+    // Lists that may be stale are served from memory.
     let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     assert_eq!(list.status.as_u16(), 200, "{}", list.text());
     server.start_again();
@@ -107,7 +107,7 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
             break;
         }
     }
-    // The log says so when it begins and when it ends, and not with each try in between.
+    // The log reports the start and the end of the outage, and not each attempt.
     let log = portico.log();
     let reports = log.matches("database unavailable, retrying").count();
     assert!((1..=8).contains(&reports) && log.contains("database available again"), "{reports} times: {log}");
@@ -183,11 +183,12 @@ async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be
     );
 }
 
-/// How long the slowed index takes in all, and how long it has to wait for others before.
+/// Total time to build the slowed index, and time for which it waits for locks before.
 const SLOW: Duration = Duration::from_secs(4);
 const HELD: Duration = Duration::from_secs(3);
 
-/// Makes a database what it was before its second migration, which is slow from then on: a function of what its index looks at sleeps.
+/// Reverts a database to the state before its second migration, which is slow from then on: a function that its index uses
+/// sleeps.
 fn make_older(server: &PostgresServer, name: &str) {
     let rows: u64 = server.psql(name, "SELECT count(*) FROM log").trim().parse().unwrap();
     let each = SLOW.as_secs_f64() / rows as f64;
@@ -230,8 +231,8 @@ async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
     let joins = async {
         let joined = on(&url).args(&["--database-statement-timeout=2s", "--database-connect-timeout=60s"]);
         let joined = joined.start().await;
-        // It is fast again.
-        // With the index goes the table's lock before the index's, as with everybody who reads: else they wait for each other.
+        // Removes the slow function.
+        // Locks the table before the index, in the order of all readers, to prevent a deadlock.
         let drop = "BEGIN; LOCK TABLE log IN ACCESS EXCLUSIVE MODE; DROP FUNCTION public.get_byte(bytea, int) CASCADE; COMMIT";
         server.psql(&name, drop);
         joined
@@ -287,7 +288,7 @@ async fn control_services_of_a_database_trust_each_others_certificates_and_token
         "{}",
         who.text()
     );
-    // The keys are nobody's to read.
+    // The keys are not readable through the API.
     let found = pair[0].admin().get("/apis/portico.dev/v1/sharedfiles").await;
     assert_eq!(found.status.as_u16(), 404);
 }
@@ -326,7 +327,7 @@ async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
         let ended = log.matches("controllers lease lost").count();
         log.matches("controllers lease acquired").count() > ended
     };
-    // The first one is stopped in order, the second one killed: the last one goes on.
+    // The first one is stopped gracefully, the second one killed: the last one continues.
     for stopped in 0..3 {
         let last = running.last().unwrap().admin();
         let name = format!("made-{stopped}");
@@ -395,7 +396,7 @@ async fn workloads_find_every_control_service_that_is_there() {
         })
         .await;
     }
-    // They agree: nobody writes over what the other one has written.
+    // They agree: neither overwrites the other's endpoints.
     let written = async || {
         let mut versions = Vec::new();
         for path in [
@@ -431,7 +432,7 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
     let clients = [still.admin(), other.admin()];
     let written = |answer: &portico_tests::http::Answer| answer.status.as_u16() == 201;
     let writing = AtomicBool::new(true);
-    // Several at once, so that both meet each other's writes and lock first.
+    // Several writers, so that both servers conflict and lock first.
     let load = async |writer: usize| {
         let mut acknowledged = Vec::new();
         for n in 0.. {
@@ -471,7 +472,7 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
     }
     let names: HashSet<&str> = there.iter().map(|(name, _)| *name).collect();
     assert_eq!(names.len(), there.len());
-    // The one that stood still shows the same.
+    // The paused one shows the same objects afterwards.
     let shown = clients[0].get(CONFIG_MAPS).await.json();
     assert_eq!(shown["items"], list["items"]);
 }
@@ -526,7 +527,7 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     };
     assert_eq!(store_of(&one), store_of(&same));
     assert_ne!(store_of(&one), store_of(&other));
-    // A facade keeps the configuration of the first one; behind the other one it does not serve by that.
+    // A facade stores the configuration of the first store; with the other store it does not serve that configuration.
     let mut facade = Launch::facade(&one).start().await;
     until("it has kept its state", async || facade.data().join("facade-state/state").exists()).await;
     facade.stop().await;
@@ -535,7 +536,7 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     let mut behind_other = Launch::facade(&other).on_data_of(&facade).spawn();
     until("it says so", async || behind_other.log().contains("the file belongs to another store")).await;
     behind_other.kill();
-    // Nor does a control service go on with the folder of another database.
+    // A control service refuses the folder of another database.
     let (code, _, error) = halves(&urls[1]).on_data_of(&one).run().await;
     assert!(
         code != Some(0) && error.contains("the control services of the database use a different file"),

@@ -1,4 +1,4 @@
-//! Priority and fairness over HTTP: one flow's flood leaves others served; rejected requests get 429.
+//! Priority and fairness over HTTP: a flood of one flow does not affect others; rejected requests get 429.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ async fn created(portico: &Portico, resource: &str, body: &Value) -> String {
     answer.json()["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
-/// A level, and a schema that leads these users to it; their uids, once the facade goes by them.
+/// Creates a level, and a schema that assigns these users to it; returns their uids, once the facade uses them.
 async fn limit(portico: &Portico, users: &[&str], limited: Value) -> (String, String) {
     let spec = json!({"type": "Limited", "limited": limited});
     let level = json!({"metadata": {"name": "narrow"}, "spec": spec});
@@ -50,7 +50,7 @@ async fn limit(portico: &Portico, users: &[&str], limited: Value) -> (String, St
     (level, schema)
 }
 
-/// A request that waits for a seat for a moment only.
+/// Sends a request with a short timeout, which bounds its wait for a seat.
 async fn quickly(user: &Http) -> Answer {
     user.get("/version?timeout=400ms").await
 }
@@ -129,7 +129,7 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its
     assert_rejected(&answer, &level, &schema);
     let waited = before.elapsed();
     assert!(waited >= Duration::from_millis(450), "{waited:?}");
-    // One waits, long; the next finds the queue full at once.
+    // One request waits for long; the next one finds the queue full.
     let tasks = TaskSet::new();
     let patient = alice.clone();
     let waiting = tasks.token().child_token();
@@ -196,7 +196,7 @@ async fn without_it_nothing_is_named_and_its_tables_are_not_there() {
     assert_eq!(portico.admin().get("/readyz/poststarthook/max-in-flight-filter").await.status, 200);
 }
 
-/// A GET of the default namespace over gRPC.
+/// Sends a GET of the default namespace over gRPC.
 async fn get_over_grpc(portico: &Portico, user: &str) -> Result<u32, tonic::Status> {
     let client = portico.control_as(user);
     let (version, resource) = ("v1".to_owned(), "namespaces".to_owned());
@@ -222,7 +222,7 @@ async fn native_calls_wait_for_seats_too_and_get_the_time_to_retry_after() {
     let retry = refused.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
     assert!((1..=32).contains(&retry.as_secs()), "{retry:?}");
     assert_eq!(get_over_grpc(&portico, "bob").await.unwrap(), 200);
-    // The typed service is no way around it.
+    // The typed service is limited as well.
     let typed = |user: &str| {
         let client = portico.control_as(user);
         async move { client.api_services().list(ListRequest::default()).await.map(drop) }
@@ -248,7 +248,7 @@ async fn metrics_have_upstreams_names_and_watches_leave_their_seats() {
     assert_eq!(events.next().await.unwrap()["type"], "ADDED");
     let running =
         r#"apiserver_flowcontrol_current_executing_requests{priority_level="exempt",flow_schema="exempt"} 1"#;
-    // The request for metrics itself runs, and nothing else.
+    // Only the request for metrics is executing.
     until("the watch leaves its seat", || async { metrics(&portico).await.contains(running) }).await;
     let text = metrics(&portico).await;
     for (name, kind) in [

@@ -1,4 +1,4 @@
-//! Requests that reach a backend: whom their headers name, how they stream, what comes back.
+//! Requests that reach a backend: identity headers, streams, responses.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::audit::{METADATA, lines, recording};
 
-/// A process that routes to this backend, available.
+/// Starts a process with a route to this backend, and waits until it is available.
 pub async fn routed(backend: &Backend) -> Portico {
     let portico = Portico::start().await;
     register(&portico, backend).await;
@@ -156,7 +156,7 @@ async fn a_stream_arrives_piece_by_piece() {
     assert_eq!(lines.next().await, Some(json!({"ready": true})));
     for n in 0..3 {
         assert!(backend.push(&format!("{{\"n\":{n}}}\n")));
-        // The next piece is sent only when this one has arrived.
+        // The next chunk is sent only after this one has arrived.
         assert_eq!(lines.next().await, Some(json!({"n": n})));
     }
     drop(lines);
@@ -328,7 +328,7 @@ async fn a_ca_bundle_may_be_the_backends_certificate_itself() {
         ("another.example.com", pki::Authority::new("another").server(&names)),
         ("itself.example.com", pki::self_signed(&names)),
     ] {
-        // The probe's condition, discovery and a request: each dials by itself.
+        // The probe, discovery and a request each dial separately.
         let backend = Backend::trusted_as_it_is(group, &pair).await;
         let portico = routed(&backend).await;
         let answer = portico.admin().get(&backend.path("/flunders")).await;
@@ -373,7 +373,7 @@ async fn without_a_descriptor_to_dial_with_requests_fail_at_once_and_blame_no_ba
         if text.contains("too many open files") { Ok(()) } else { Err(text) }
     })
     .await;
-    // More than open a circuit.
+    // More attempts than needed to open a circuit.
     for _ in 0..10 {
         let begin = std::time::Instant::now();
         let answer = get().await;

@@ -1,4 +1,4 @@
-//! Authorization and execution read one query: whoever may read one object by its name reads no other through an odd query.
+//! Authorization and execution parse a query in the same way: permission for one object never grants another through a malformed query.
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -9,8 +9,8 @@ use crate::proxying::register;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Query, and what a real kube-apiserver 1.36.3 answers to `GET /api/v1/secrets` of a user who may list and watch the
-/// Secret `allowed` alone.
+/// Query, and the response of a real kube-apiserver 1.36.3 to `GET /api/v1/secrets` of a user who may list and watch only
+/// the Secret `allowed`.
 const ROWS: &[(&str, u16)] = &[
     ("", 403),
     ("fieldSelector=metadata.name%3Dallowed", 200),
@@ -41,7 +41,7 @@ const ROWS: &[(&str, u16)] = &[
     ("watch=1;&fieldSelector=metadata.name%3Dallowed", 200),
 ];
 
-/// A role for carol: list and watch the objects `allowed` of this resource.
+/// Creates a role for carol: list and watch the objects `allowed` of this resource.
 async fn allow_one(portico: &Portico, group: &str, resource: &str) {
     let name = format!("one-of-{resource}");
     let rules = json!([{"apiGroups": [group], "resources": [resource], "resourceNames": ["allowed"],
@@ -93,7 +93,7 @@ async fn a_watch_is_authorized_as_the_watch_that_it_is() {
     allow_one(&portico, "", "secrets").await;
     let carol = portico.anyone().as_user("carol");
     for (query, code) in ROWS.iter().filter(|(query, _)| !query.contains("watch")) {
-        // The watch comes first: what follows in the row must not hide it, nor be hidden by it.
+        // `watch` is first: the rest of the row must not hide it, nor be hidden by it.
         let path = format!("/api/v1/secrets?watch=1&{query}");
         let response = carol.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
         assert_eq!(response.status().as_u16(), *code, "{query}");

@@ -1,4 +1,4 @@
-//! Quotas: exact whoever writes at once, and updated within a second of a deletion.
+//! Quotas: exact with concurrent writers, and updated within a second after a deletion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ async fn status(http: &Http, name: &str) -> Value {
     http.get(&format!("{NAMESPACE}/resourcequotas/{name}")).await.json()["status"].clone()
 }
 
-/// Waits until a quota says that this is used, and nothing else.
+/// Waits until the usage of a quota is exactly this.
 async fn used(http: &Http, name: &str, expected: Value) {
     within(PROMPT, &format!("{name} says what is used"), || async {
         let status = status(http, name).await;
@@ -43,7 +43,7 @@ async fn used(http: &Http, name: &str, expected: Value) {
     .await;
 }
 
-/// Waits until a namespace has a service account, without which it has no pods.
+/// Waits until a namespace has a service account, which pods require.
 async fn for_pods(portico: &Portico) -> Http {
     let admin = portico.admin();
     let account = format!("{NAMESPACE}/serviceaccounts/default");
@@ -51,7 +51,7 @@ async fn for_pods(portico: &Portico) -> Http {
     admin
 }
 
-/// How many of the answers have each code.
+/// Counts the responses by code.
 fn codes(answers: &[Answer]) -> BTreeMap<u16, usize> {
     let mut codes = BTreeMap::new();
     answers.iter().for_each(|answer| *codes.entry(answer.status.as_u16()).or_default() += 1);
@@ -86,7 +86,7 @@ async fn no_charge_is_lost_while_others_delete_and_the_quota_is_counted() {
     limit(&admin, "quota", json!({"hard": {"count/secrets": "40"}})).await;
     used(&admin, "quota", json!({"count/secrets": "0"})).await;
     let (secrets, created) = (format!("{NAMESPACE}/secrets"), Arc::new(AtomicUsize::new(0)));
-    // Each creates and deletes by turns and leaves every third: never more than 40 may be there at once.
+    // Each worker alternates between creation and deletion, and keeps every third object: never more than 40 may exist.
     let work = |worker: usize| {
         let (admin, secrets, created) = (&admin, &secrets, Arc::clone(&created));
         async move {
@@ -107,7 +107,7 @@ async fn no_charge_is_lost_while_others_delete_and_the_quota_is_counted() {
     let left = created.load(Ordering::Relaxed);
     used(&admin, "quota", json!({"count/secrets": left.to_string()})).await;
     assert_eq!(admin.get(&secrets).await.json()["items"].as_array().unwrap().len(), left);
-    // What is free is free: to the last one.
+    // The free part of the quota is usable completely.
     for n in left..40 {
         assert_eq!(admin.post(&secrets, &named(&format!("more-{n}"))).await.status, 201);
     }

@@ -1,4 +1,4 @@
-//! What both servers write into their audit logs about the same requests: the same policy, the same identifiers.
+//! Comparison of the audit logs of both servers for the same requests, with the same policy and audit IDs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -14,12 +14,12 @@ use super::words;
 use crate::normalise;
 use crate::step::Step;
 
-/// Which header names a request in the log.
+/// Header with the audit ID of a request.
 const IDENTIFIER: &str = "Audit-ID";
-/// What the identifiers of compared requests begin with.
+/// Prefix of the audit IDs of compared requests.
 const PREFIX: &str = "campaign-";
 
-/// Each level, each verb, bodies with and without managed fields.
+/// Policy with each level, each verb, and bodies with and without managed fields.
 const POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [
     {"level": "None", "resources": [{"group": "coordination.k8s.io"}]},
     {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets", "configmaps", "serviceaccounts/token"]}]},
@@ -29,15 +29,15 @@ const POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rul
     {"level": "Metadata"}
 ]}"#;
 
-/// A log that is read while it is written, through a pipe.
+/// An audit log that is read through a pipe while the server writes it.
 pub struct Trail {
     events: Receiver<Value>,
-    /// What has been read, by the identifier of the request.
+    /// Events that were read, by audit ID.
     read: BTreeMap<String, Vec<Value>>,
 }
 
 impl Trail {
-    /// The flags for a server, and what it will write.
+    /// Returns the flags for a server, and its log.
     pub fn begin(folder: &Path, name: &str) -> (Vec<String>, Self) {
         let (policy, pipe) = (folder.join("audit-policy.json"), folder.join(format!("audit-{name}")));
         std::fs::write(&policy, POLICY).unwrap();
@@ -51,7 +51,7 @@ impl Trail {
         (flags, Self { events: follow(pipe), read: BTreeMap::new() })
     }
 
-    /// The events of these requests, in order, as they are compared; nothing when one of them does not end.
+    /// Returns the comparable events of these requests in order; empty if one of them does not complete.
     fn of(&mut self, identifiers: &[String], name: &str) -> Vec<Value> {
         let deadline = Instant::now() + PATIENCE;
         let ends = |events: &Vec<Value>| {
@@ -73,11 +73,12 @@ impl Trail {
     }
 }
 
-/// Reads the lines of compared requests.
+/// Reads the events of compared requests.
 fn follow(pipe: PathBuf) -> Receiver<Value> {
     let (send, events) = channel();
     std::thread::spawn(move || {
-        // Open for writing, too, so that it does not end while nobody else has it open: servers look at it before they write.
+        // Opened for writing as well, so that reading does not end while no server has it open: servers
+        // check it before they write.
         let pipe = std::fs::File::options().read(true).write(true).open(pipe).unwrap();
         let lines = BufReader::new(pipe).lines();
         let mark = format!("\"auditID\":\"{PREFIX}");
@@ -92,13 +93,13 @@ fn follow(pipe: PathBuf) -> Receiver<Value> {
     events
 }
 
-/// An event without what differs each time.
+/// Returns an event without variable parts.
 fn compared(mut event: Value, name: &str) -> Value {
     for time in ["requestReceivedTimestamp", "stageTimestamp"] {
         event[time] = "<time>".into();
     }
     if let Some(annotations) = event["annotations"].as_object_mut() {
-        // Of what took long.
+        // Annotations of slow requests.
         annotations.retain(|key, _| !key.starts_with("apiserver.latency.k8s.io/"));
     }
     let mut event = normalise::body(event, &Step::default(), &[]);
@@ -106,18 +107,18 @@ fn compared(mut event: Value, name: &str) -> Value {
     event
 }
 
-/// Names the requests of a case.
+/// Sets the audit IDs of the requests of a case.
 pub fn identified(steps: &mut [Step], name: &str) -> Vec<String> {
     let name_of = |at: usize| format!("{PREFIX}{name}-{at}");
     for (at, step) in steps.iter_mut().enumerate() {
         step.headers.insert(IDENTIFIER.to_owned(), name_of(at).into());
     }
-    // Who is served by nobody's policy leaves no trace, neither here nor there.
+    // Requests for Leases are audited by neither server.
     let recorded = |step: &Step| !step.target.contains("/coordination.k8s.io/");
     steps.iter().enumerate().filter(|(_, step)| recorded(step)).map(|(at, _)| name_of(at)).collect()
 }
 
-/// What the logs say differently of these requests.
+/// Returns the difference of the events of these requests.
 pub fn difference(
     ours: &mut Trail,
     theirs: &mut Trail,

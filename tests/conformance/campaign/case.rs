@@ -1,4 +1,4 @@
-//! A case: requests about one object, made of a recorded one and a few changes of it.
+//! A case: requests for one object, which is a recorded one with a few changes.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,10 +15,10 @@ use super::protobuf::{self, Damage, MEDIA_TYPE};
 use super::schemas::Schemas;
 use crate::step::Step;
 
-/// Stands for the name of the case.
+/// Placeholder for the name of the case.
 pub(super) const NAME: &str = "CASE-NAME";
 
-/// How the changed object is sent.
+/// Write request with the changed object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Create,
@@ -29,9 +29,9 @@ enum Sent {
     JsonPatch,
     Apply,
     ApplyTwice,
-    /// As protobuf, by POST.
+    /// POST as protobuf.
     Protobuf,
-    /// As protobuf, by PUT.
+    /// PUT as protobuf.
     ProtobufPut,
 }
 
@@ -52,7 +52,7 @@ const WAYS: [Sent; 15] = [
     Sent::Protobuf,
     Sent::ProtobufPut,
 ];
-/// How often each query is sent: most have none.
+/// Queries with their frequency: most requests have none.
 const QUERIES: [&str; 14] = [
     "",
     "",
@@ -69,7 +69,7 @@ const QUERIES: [&str; 14] = [
     "dryRun=None",
     "fieldValidation=strict",
 ];
-/// The query of a case that only tries.
+/// Query of a dry run.
 const DRY_RUN: &str = "dryRun=All";
 const ACCEPTS: [&str; 14] = [
     "application/json",
@@ -88,10 +88,10 @@ const ACCEPTS: [&str; 14] = [
     "*/*",
 ];
 
-/// A table in JSON.
+/// Media type of a table in JSON.
 pub(super) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// Requests about one object; its name is given when they are sent.
+/// Requests for one object; its name is set when they are sent.
 #[derive(Clone)]
 pub struct Case {
     collection: String,
@@ -100,20 +100,20 @@ pub struct Case {
     mutations: Vec<Mutation>,
     sent: Sent,
     query: &'static str,
-    /// How the object is read afterwards.
+    /// Media type of reads of the object.
     accept: &'static str,
-    /// How the write is answered.
+    /// Media type of the response to the write.
     answered_as: &'static str,
-    /// What happens to the bytes of a body in protobuf.
+    /// Damage to the bytes of a protobuf body.
     damage: Option<Damage>,
     selected: Option<String>,
-    /// What else is asked of the object.
+    /// Further requests for the object.
     further: Option<Further>,
-    /// Whether nothing of it is written.
+    /// True if all writes are dry runs.
     only_tried: bool,
 }
 
-/// What cases are made of.
+/// Generator of cases.
 pub struct Maker<'a> {
     pub corpus: &'a Corpus,
     pub schemas: &'a Schemas,
@@ -150,7 +150,7 @@ impl Maker<'_> {
             (sent, query) =
                 (if matches!(sent, Sent::Apply | Sent::Protobuf) { sent } else { Sent::Create }, DRY_RUN);
         }
-        // kube-apiserver panics over a custom resource in protobuf.
+        // kube-apiserver panics on a custom resource in protobuf.
         if kind == custom::KIND && matches!(sent, Sent::Protobuf | Sent::ProtobufPut) {
             sent = Sent::Create;
         }
@@ -166,7 +166,7 @@ impl Maker<'_> {
             answered_as: if random.random_ratio(1, 5) { ACCEPTS.choose(random).unwrap() } else { ACCEPTS[0] },
             damage: (as_protobuf && random.random_ratio(2, 3)).then(|| Damage::random(random)),
             selected,
-            // Pages are made of objects that are there.
+            // Pages need objects that exist.
             further: Further::random(collection, random)
                 .filter(|further| !(chosen.is_only_tried() && matches!(further, Further::Pages(..)))),
             only_tried: chosen.is_only_tried(),
@@ -175,7 +175,7 @@ impl Maker<'_> {
 }
 
 impl Case {
-    /// A recorded object as it is, read as a table in every way.
+    /// Returns a case that reads an unchanged recorded object as a table in every form.
     pub fn of_table(base: &Base) -> Self {
         let mut body = base.body.clone();
         body["metadata"]["name"] = NAME.into();
@@ -195,17 +195,17 @@ impl Case {
         }
     }
 
-    /// What is tried, in two words.
+    /// Returns a short description of the case.
     pub fn about(&self) -> String {
         format!("{} {:?}", self.kind, self.sent)
     }
 
-    /// How the object is sent.
+    /// Returns the write request.
     pub fn way(&self) -> String {
         format!("{:?}", self.sent)
     }
 
-    /// Cases that do less.
+    /// Returns reduced cases.
     pub fn smaller(&self) -> Vec<Self> {
         let mut smaller: Vec<Self> = (0..self.mutations.len())
             .map(|left_out| {
@@ -232,7 +232,7 @@ impl Case {
         if self.selected.is_some() {
             smaller.push(Self { selected: None, ..self.clone() });
         }
-        // Fields of the object that nothing is about.
+        // Fields of the object that no change affects.
         for part in ["spec", "data", "rules", "template"] {
             let Some(fields) = self.base.get(part).and_then(Value::as_object) else { continue };
             for field in fields.keys() {
@@ -250,7 +250,7 @@ impl Case {
         changed
     }
 
-    /// The requests, for an object of this name.
+    /// Returns the requests, for an object of this name.
     pub fn steps(&self, name: &str) -> Vec<Step> {
         let object = format!("{}/{NAME}", self.collection);
         let mut steps = Vec::new();
@@ -303,7 +303,7 @@ impl Case {
             steps.extend(further.steps(&self.collection, NAME, &self.base));
         }
         steps.push(step("delete", "DELETE", &object, "gracePeriodSeconds=0", None));
-        // Whatever holds it back.
+        // Removes finalizers that prevent the deletion.
         let free = json!({"metadata": {"finalizers": null}});
         steps.push(Step {
             content_type: Some("application/merge-patch+json".to_owned()),
@@ -317,8 +317,8 @@ impl Case {
         steps
     }
 
-    /// A write in protobuf: of the changed object, or, where that does not fit its kind, of the object that was recorded; of a
-    /// kind that has no such form the JSON is sent as if it were.
+    /// Returns a write in protobuf: of the changed object, or, if it does not fit its kind, of the recorded object; for a
+    /// kind without protobuf, the JSON is sent with this media type.
     fn in_protobuf(&self, method: &str, target: &str, changed: &Value, name: &str) -> Step {
         let sealed = |object: &Value| protobuf::sealed(&named(object.clone(), name));
         let whole = sealed(changed)
@@ -335,7 +335,7 @@ impl Case {
         }
     }
 
-    /// The top-level fields that changes are about, as they are after them.
+    /// Returns the changed top-level fields after all changes.
     fn partial(&self) -> Value {
         let changed = self.changed();
         let mut partial = json!({});

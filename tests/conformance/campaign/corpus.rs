@@ -1,4 +1,4 @@
-//! Objects that recordings create, and the values that fields have in them.
+//! Objects that recordings create, and the values of their fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::side::NAMESPACE;
 use crate::TOPICS;
 use crate::step::Recording;
 
-/// What changes how later cases are answered, or is still at work when it was created: only dry runs write it.
+/// Kinds that affect later cases, or cause work after their creation: only dry runs write them.
 const ONLY_TRIED: [&str; 9] = [
     "namespaces",
     "limitranges",
@@ -22,23 +22,23 @@ const ONLY_TRIED: [&str; 9] = [
     "resourcequotas",
 ];
 
-/// An object that was created somewhere.
+/// An object that a recording creates.
 pub struct Base {
-    /// Where objects like it are created.
+    /// Collection in which such objects are created.
     pub collection: String,
     pub kind: String,
     pub body: Value,
 }
 
 impl Base {
-    /// Whether only dry runs write such objects.
+    /// Returns true if only dry runs write such objects.
     pub fn is_only_tried(&self) -> bool {
         self.collection.rsplit('/').next().is_some_and(|resource| ONLY_TRIED.contains(&resource))
     }
 }
 
 pub struct Corpus {
-    /// By kind, so that each is as likely as the others.
+    /// Objects by kind, so that each kind is equally likely.
     pub bases: Vec<Vec<Base>>,
     /// Values by the name of their field.
     values: BTreeMap<String, Vec<Value>>,
@@ -70,13 +70,13 @@ impl Corpus {
         Self { bases, values }
     }
 
-    /// What a field of this name was somewhere.
+    /// Returns the values of fields with this name.
     pub fn values(&self, field: &str) -> &[Value] {
         self.values.get(field).map_or(&[], Vec::as_slice)
     }
 }
 
-/// An object of its own, not of a group that was made by the recording, created in a collection.
+/// Returns an object created in a collection, unless its group was defined by the recording.
 fn base(target: &str, mut body: Value) -> Option<Base> {
     let path = target.split('?').next()?;
     let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();

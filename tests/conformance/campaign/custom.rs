@@ -1,20 +1,20 @@
-//! A custom resource whose schema has a little of everything: bounds, formats, defaults, lists of each type, rules.
+//! A custom resource whose schema has many features: bounds, formats, defaults, lists of each type, rules.
 
 use serde_json::{Value, json};
 
 use super::corpus::Base;
 use super::side::NAMESPACE;
 
-/// What objects say they are.
+/// apiVersion of the objects.
 pub const VERSION: &str = "campaign.example.com/v1";
 pub const KIND: &str = "Campaign";
 
-/// Where its objects are created.
+/// Returns the path of the collection of its objects.
 pub fn collection() -> String {
     format!("/apis/{VERSION}/namespaces/{NAMESPACE}/campaigns")
 }
 
-/// The schema of its objects.
+/// Returns the schema of its objects.
 pub fn schema() -> Value {
     let names =
         json!({"type": "array", "maxItems": 3, "x-kubernetes-list-type": "set", "items": {"type": "string"}});
@@ -85,7 +85,7 @@ pub fn definition() -> Value {
     })
 }
 
-/// Objects to begin with.
+/// Returns initial objects.
 pub fn bases() -> Vec<Base> {
     let full = json!({
         "size": 3, "least": 1, "color": "green", "code": "abc", "when": "2026-01-02T03:04:05Z", "address": "10.1.2.3",

@@ -1,11 +1,11 @@
-//! What the servers say of themselves: discovery in every form, and the OpenAPI documents of each group.
+//! Documents of the servers: discovery in every form, and the OpenAPI documents of each group.
 
 use serde_json::Value;
 
 use super::side::Side;
 use crate::step::Step;
 
-/// Forms of the lists of groups.
+/// Media types of the lists of groups.
 const FORMS: [&str; 12] = [
     "application/json",
     "application/yaml",
@@ -20,7 +20,7 @@ const FORMS: [&str; 12] = [
     "text/html",
     "*/*",
 ];
-/// Forms of the OpenAPI documents.
+/// Media types of the OpenAPI documents.
 const DOCUMENTS: [&str; 6] = [
     "application/json",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
@@ -29,10 +29,10 @@ const DOCUMENTS: [&str; 6] = [
     "text/plain",
     "*/*",
 ];
-/// Headers that count.
+/// Headers that are compared.
 const SHOWN: [&str; 4] = ["content-type", "vary", "cache-control", "content-encoding"];
 
-/// Everything that is asked, by what the reference server lists.
+/// Returns requests for all documents, by the lists of the reference server.
 pub async fn steps(server: &mut Side<'_>) -> Vec<Step> {
     let mut steps: Vec<Step> = ["/api", "/apis"].iter().flat_map(|path| forms(path, &FORMS)).collect();
     steps.extend(["/api", "/apis"].iter().flat_map(|path| conditional(path, FORMS[3])));
@@ -82,7 +82,7 @@ fn forms(path: &str, forms: &[&str]) -> Vec<Step> {
     forms.iter().map(|form| get(path, form)).collect()
 }
 
-/// Once more when it has not changed, and when it has.
+/// Repeats a request with the ETag of the document, and with another one.
 fn conditional(path: &str, accept: &str) -> Vec<Step> {
     let with = |etag: &str| Step {
         headers: [("if-none-match".to_owned(), etag.into())].into_iter().collect(),
@@ -92,7 +92,7 @@ fn conditional(path: &str, accept: &str) -> Vec<Step> {
     vec![first, with("${etag}"), with("\"other\""), with("*")]
 }
 
-/// A document without what people read of it, and with lists in order that have none.
+/// Returns a document without descriptions, and with unordered lists sorted.
 pub fn compared(mut answer: Value) -> Value {
     strip(&mut answer);
     answer
@@ -101,7 +101,7 @@ pub fn compared(mut answer: Value) -> Value {
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            // A text: a field of that name is described by an object.
+            // Only texts: a field with that name is described by an object.
             if fields.get("description").is_some_and(Value::is_string) {
                 fields.shift_remove("description");
             }

@@ -1,4 +1,4 @@
-//! What is asked of an object besides writing it: its subresources, a watch of it, pages, a delete by selector.
+//! Requests for an object in addition to its write: subresources, a watch, pages, a delete by selector.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 use super::case::{TABLE, step};
 use crate::step::Step;
 
-/// Requests about an object that was written.
+/// Requests for an object that was written.
 #[derive(Clone, Debug)]
 pub enum Further {
-    /// A subresource: its name, the method, the media type of a patch, the body.
+    /// Subresource: name, method, media type of a patch, body.
     Subresource(&'static str, &'static str, Option<&'static str>, Value),
-    /// What a watch reports of it.
+    /// Watch of the object.
     Watch(&'static str),
-    /// A list of it alone, with a limit or as something else.
+    /// List of the object only, with a limit or another media type.
     List(&'static str),
     DeleteCollection(&'static str),
     DeleteOptions(Value),
-    /// It and its collection as tables.
+    /// The object and its collection as tables.
     Tables,
-    /// A few objects like it, read page by page, with writes between the pages: the limit, and what else lists ask for.
+    /// Several similar objects, read in pages, with writes between the pages: the limit, and further query parameters.
     Pages(usize, &'static str),
 }
 
-/// How many objects pages are made of, besides the one that was written.
+/// Number of objects in the pages, in addition to the one that was written.
 const PAGED: usize = 4;
-/// The label that they have; their name is its value.
+/// Label of these objects, whose value is their name.
 const PAGE_LABEL: &str = "campaign";
 
-/// Which resources have which subresources.
+/// Subresources of resources.
 const SUBRESOURCES: [(&str, &[&str]); 9] = [
     ("deployments", &["scale"]),
     ("replicasets", &["scale"]),
@@ -46,7 +46,7 @@ const SUBRESOURCES: [(&str, &[&str]); 9] = [
 const MERGE: &str = "application/merge-patch+json";
 
 impl Further {
-    /// Sometimes something, of what objects in this collection can be asked.
+    /// Returns a random request that is possible for objects in this collection, or `None`.
     pub fn random(collection: &str, random: &mut StdRng) -> Option<Self> {
         let resource = collection.rsplit('/').next().unwrap_or_default();
         let subresources = SUBRESOURCES.iter().find(|(of, _)| *of == resource).map(|(_, names)| *names);
@@ -81,7 +81,7 @@ impl Further {
         })
     }
 
-    /// The requests about the object of this name.
+    /// Returns the requests for the object with this name.
     pub fn steps(&self, collection: &str, name: &str, base: &Value) -> Vec<Step> {
         let (object, only) =
             (format!("{collection}/{name}"), format!("fieldSelector=metadata.name%3D{name}"));
@@ -93,7 +93,7 @@ impl Further {
                 let target = format!("{object}/{subresource}");
                 let sent = Step {
                     content_type: media.map(str::to_owned),
-                    // A token that nobody keeps has none here.
+                    // A token is not saved, so the managed fields differ.
                     ignore: if *subresource == "token" {
                         vec!["metadata.managedFields".to_owned()]
                     } else {
@@ -129,7 +129,7 @@ fn tables(object: &str, collection: &str, only: &str) -> Vec<Step> {
     steps
 }
 
-/// Creates objects, and lists them; between the first pages one is changed, one goes and one comes.
+/// Creates objects, and lists them; between the first pages, one is changed, one deleted and one created.
 fn pages(limit: usize, query: &str, collection: &str, name: &str, base: &Value) -> Vec<Step> {
     let paged = |at: usize| format!("{name}-page{at}");
     let create = |at: usize| {

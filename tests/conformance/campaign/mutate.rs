@@ -1,4 +1,4 @@
-//! Changes of an object at a random place.
+//! Changes of an object at a random position.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -15,16 +15,16 @@ pub enum Part {
     Item(usize),
 }
 
-/// What happens at a place.
+/// Change at a position.
 #[derive(Clone, Debug)]
 pub enum Change {
     Remove,
     Set(Value),
-    /// An item, or the fields of an object, once more.
+    /// Duplicates an item, or the fields of an object.
     Repeat,
 }
 
-/// A change and its place.
+/// A change and its position.
 #[derive(Clone, Debug)]
 pub struct Mutation {
     pub path: Vec<Part>,
@@ -32,7 +32,7 @@ pub struct Mutation {
 }
 
 impl Mutation {
-    /// Of an object, at random. Names and versions stay: they identify cases.
+    /// Returns a random change of an object. Names and versions do not change: they identify cases.
     pub fn random(object: &Value, corpus: &Corpus, schemas: &Schemas, random: &mut StdRng) -> Self {
         let mut places = Vec::new();
         walk(object, &mut Vec::new(), &mut places);
@@ -57,7 +57,7 @@ impl Mutation {
         Self { path, change }
     }
 
-    /// Carries it out; a place that another change has removed stays as it is.
+    /// Applies the change, unless another change has removed the position.
     pub fn apply(&self, object: &mut Value) {
         let Some((last, before)) = self.path.split_last() else { return };
         let Some(parent) = before.iter().try_fold(object, |value, part| get(value, part)) else { return };
@@ -116,7 +116,7 @@ fn schema_at<'a>(object: &Value, path: &[Part], schemas: &'a Schemas) -> Option<
     })
 }
 
-/// A field that the object at a place could have, with a value that its schema allows or that it has elsewhere.
+/// Returns a field that the object at a position could have, with a value that its schema allows or that other objects have.
 fn added(
     object: &Value,
     path: &[Part],
@@ -134,7 +134,7 @@ fn added(
     Some(Mutation { path, change: Change::Set(value) })
 }
 
-/// A value that a schema describes.
+/// Returns a value that a schema describes.
 fn sample(schema: &Value, schemas: &Schemas, random: &mut StdRng, depth: usize) -> Value {
     let schema = schemas.resolved(schema);
     match schema["type"].as_str() {
@@ -193,7 +193,7 @@ fn text(random: &mut StdRng) -> String {
     }
 }
 
-/// A value that is rarely right.
+/// Returns a value that is rarely valid.
 fn odd(random: &mut StdRng) -> Value {
     match random.random_range(0..12) {
         0 => Value::Null,

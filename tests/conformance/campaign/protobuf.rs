@@ -1,4 +1,4 @@
-//! Bodies in protobuf: an object as its kind encodes it, whole or damaged.
+//! Bodies in protobuf: an object as its kind encodes it, correct or damaged.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,14 +10,14 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde_json::Value;
 
-/// The media type.
+/// Media type of protobuf.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// What an envelope begins with.
+/// Start of an envelope.
 const MAGIC: &[u8] = b"k8s\0";
 
 static KINDS: LazyLock<Arc<Kinds>> = LazyLock::new(|| Kinds::builtin().unwrap());
 
-/// The object in its envelope; nothing where its kind is no built-in one or does not have such fields.
+/// Encodes the object in its envelope; `None` unless it is of a built-in kind and has only its fields.
 pub fn sealed(object: &Value) -> Option<Vec<u8>> {
     let version: GroupVersion = object["apiVersion"].as_str()?.parse().ok()?;
     let kind = version.kind(object["kind"].as_str()?);
@@ -26,7 +26,7 @@ pub fn sealed(object: &Value) -> Option<Vec<u8>> {
     Some(schema.to_sealed_protobuf(&decoded.object))
 }
 
-/// What happens to the bytes. Places are thousandths of their length.
+/// Damage to the bytes. Positions are thousandths of their length.
 #[derive(Clone, Copy, Debug)]
 pub enum Damage {
     Cut(usize),
@@ -34,15 +34,15 @@ pub enum Damage {
     Set(usize, u8),
     Insert(usize, u8),
     Remove(usize),
-    /// The message behind the magic number stands there twice.
+    /// The message after the magic number is repeated.
     Twice,
-    /// A field that nobody knows, of the envelope.
+    /// The envelope has an unknown field.
     Unknown,
-    /// The envelope says what its content is.
+    /// The envelope has this content type.
     ContentType(&'static str),
-    /// The envelope says how its content is encoded.
+    /// The envelope has this content encoding.
     Encoded(&'static str),
-    /// Without the magic number.
+    /// The magic number is missing.
     Bare,
     OnlyMagic,
     Empty,

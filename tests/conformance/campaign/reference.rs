@@ -1,4 +1,4 @@
-//! A real kube-apiserver with its etcd, from programs that `KUBE_APISERVER` and `ETCD` name.
+//! A real kube-apiserver with its etcd, from the programs in `KUBE_APISERVER` and `ETCD`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,26 +9,26 @@ use portico_tests::http::{Broken, Http};
 
 use crate::fixture::Fixture;
 
-/// Both processes; they end with this.
+/// Both processes, which end when this is dropped.
 pub struct Reference {
     pub address: SocketAddr,
     pub ca: Vec<u8>,
     _processes: [Killed; 2],
 }
 
-/// Ends when it is dropped.
+/// A process that is killed when this is dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Reference {
-    /// On empty data, with these flags, ready.
+    /// Starts both on empty data with these flags, and waits until they are ready.
     pub async fn start(folder: &Path, flags: &[&str]) -> Self {
         let [clients, peers, address] = [(); 3].map(|()| free_address());
         let (data, certificates) = (folder.join("etcd"), folder.join("apiserver"));
@@ -66,7 +66,7 @@ fn started(command: &mut Command) -> Killed {
     Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
-/// A port that was free a moment ago.
+/// Returns an address with a port that was free at the time of the call.
 fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -1,4 +1,4 @@
-//! What the kinds' schemas say, from the OpenAPI documents of kube-apiserver.
+//! Schemas of the kinds, from the OpenAPI documents of kube-apiserver.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Those of all group versions.
+    /// Reads the schemas of all group versions.
     pub async fn read(server: &mut Side<'_>) -> Self {
         let get =
             |target: &str| Step { method: "GET".to_owned(), target: target.to_owned(), ..Step::default() };
@@ -47,20 +47,20 @@ impl Schemas {
         all
     }
 
-    /// The schema of an object's kind.
+    /// Returns the schema of an object's kind.
     pub fn of(&self, object: &Value) -> Option<&Value> {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         self.schemas.get(self.kinds.get(&(text("apiVersion"), text("kind")))?)
     }
 
-    /// A schema itself where this one only names it.
+    /// Returns the schema that a reference names, or the schema itself.
     pub fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let named = schema["$ref"].as_str().or_else(|| schema.pointer("/allOf/0/$ref")?.as_str());
         let name = named.and_then(|named| named.rsplit('/').next());
         name.and_then(|name| self.schemas.get(name)).unwrap_or(schema)
     }
 
-    /// The schema of what a step of a path leads to.
+    /// Returns the schema of a field, or of items.
     pub fn inner<'a>(&'a self, schema: &'a Value, field: Option<&str>) -> Option<&'a Value> {
         let schema = self.resolved(schema);
         let inner = match field {

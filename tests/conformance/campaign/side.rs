@@ -1,4 +1,4 @@
-//! One of the two servers: a connection that is kept, and answers as they are compared.
+//! One of the two servers: a persistent connection, and comparable responses.
 
 use std::net::SocketAddr;
 
@@ -14,10 +14,10 @@ use crate::normalise;
 use crate::play::{self, Player};
 use crate::step::{Compare, Step};
 
-/// Where cases live.
+/// Namespace of the cases.
 pub const NAMESPACE: &str = "campaign";
 
-/// A server, asked over one connection.
+/// A server with one connection.
 pub struct Side<'a> {
     player: Player<'a>,
     connection: Option<Connection>,
@@ -30,7 +30,7 @@ impl<'a> Side<'a> {
         Self { player, connection: None, names: fixture.names() }
     }
 
-    /// Makes the namespace of all cases, with the service account that pods need, and the custom resource.
+    /// Creates the namespace of all cases, the service account that pods need, and the custom resource.
     pub async fn prepare(&mut self) {
         let core =
             |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
@@ -53,10 +53,10 @@ impl<'a> Side<'a> {
         assert_eq!(answer["status"], 200, "{answer}");
     }
 
-    /// The answer to a step of the case with this name.
+    /// Returns the comparable response to a step of the case with this name.
     pub async fn answer(&mut self, step: &Step, name: &str) -> Value {
         let answered = match self.exchange(step).await {
-            // The connection may have been closed since: once more.
+            // The connection may have been closed since the last request: send the step again.
             Err(_) => self.exchange(step).await,
             answered => answered,
         };
@@ -88,7 +88,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// A body that is JSON or protobuf, or a line of JSON for each event of a watch.
+/// Decodes a body that is JSON or protobuf, or has a line of JSON for each event of a watch.
 fn read(headers: &HeaderMap, body: &[u8]) -> Value {
     let media_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if media_type.contains("protobuf") && !body.is_empty() {

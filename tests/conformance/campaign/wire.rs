@@ -1,17 +1,17 @@
-//! Answers in protobuf as JSON: fields by their numbers, in the order of the bytes.
+//! Responses in protobuf as JSON: fields by number, in the order of the bytes.
 //!
-//! What a field is called is not in the bytes, so texts, messages and other bytes are distinguished by what they look like: alike
-//! for both servers, as long as they answer alike.
+//! The bytes contain no names of fields, so texts, messages and other bytes are distinguished by their form, in the same way
+//! for both servers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
 const MAGIC: &[u8] = b"k8s\0";
-/// Within so many seconds of now a number is a time.
+/// A number within this many seconds of the current time is a time.
 const NOW: u64 = 100_000;
 
-/// The bytes of an answer; of a watch, frames with their lengths in front.
+/// Decodes the bytes of a response; those of a watch are frames with length prefixes.
 pub fn read(bytes: &[u8]) -> Value {
     if let Some(message) = bytes.strip_prefix(MAGIC) {
         return envelope(message);
@@ -29,7 +29,7 @@ fn envelope(message: &[u8]) -> Value {
     json!({"envelope": read})
 }
 
-/// Several causes stand in any order, and the message is made of them.
+/// Sorts causes, whose order varies, and replaces the message, which contains them.
 fn order_causes(status: &mut [Value]) {
     let details = status.iter_mut().find_map(|field| field.get_mut("5")?.as_array_mut());
     let Some(details) =
@@ -59,7 +59,7 @@ fn message_or_bytes(bytes: &[u8]) -> Value {
     message(bytes).map_or_else(|| shown(bytes), Value::Array)
 }
 
-/// Fields as `{"number": value}`, when these bytes are a message.
+/// Decodes a message as fields `{"number": value}`; `None` if the bytes are no message.
 fn message(mut bytes: &[u8]) -> Option<Vec<Value>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
@@ -95,7 +95,7 @@ fn delimited(bytes: &[u8]) -> Value {
     }
     match text(bytes) {
         Some(text) => match serde_json::from_str::<Value>(text) {
-            // Managed fields, raw extensions.
+            // Managed fields and raw extensions.
             Ok(value) if value.is_object() || value.is_array() => json!({"json": value}),
             _ => text.into(),
         },
@@ -111,13 +111,13 @@ fn number_or_word(number: u64) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     match number {
         _ if number.abs_diff(now) < NOW => json!("<time>"),
-        // A port that the server may have chosen.
+        // A port that the server may have allocated.
         30_000..=32_767 => json!("<port>"),
         _ => number.into(),
     }
 }
 
-/// Text without control characters, but for the end of a line inside of it.
+/// Returns a text without control characters, except for line ends inside of it.
 fn text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut inner = text.char_indices();

@@ -1,61 +1,61 @@
-//! What two right servers may answer differently in a campaign: each is replaced by a word on both sides. What is named here is
-//! not looked for; docs/internals/conformance.md says why.
+//! Permitted differences of two servers in a campaign: each is replaced by a placeholder on both sides. The campaign does not
+//! detect differences in these values; docs/internals/conformance.md gives the reasons.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// What a server chooses freely where nobody does, and what is signed.
+/// Fields that a server may allocate, and signed values.
 const CHOSEN: [&str; 5] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "token"];
 
-/// Replaced wherever they stand in a text, in this order.
+/// Patterns that are replaced in every text, in this order.
 static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         // A revision within a text: YAML, or an object in a message.
         (r#"(resourceVersion[\\": ]{1,8})[0-9]+"#, "$1<rv>"),
-        // The volume that pods get for their service account.
+        // Name of the volume that pods get for their service account.
         ("kube-api-access-[a-z0-9]{5}", "kube-api-access-<chosen>"),
-        // Where kube-apiserver says that it is.
+        // Address that kube-apiserver advertises.
         (r"\b10\.255\.255\.1:[0-9]+", "<address>"),
         (r"\b10\.0\.[0-9]{1,3}\.[0-9]{1,3}\b", "<address>"),
         (r"((?:NodePort|nodePort)[\\: ]{1,4}|[0-9]:)3[0-2][0-9]{3}\b", "$1<port>"),
         (r"(?i)[0-9]{4}-[0-9]{2}-[0-9]{2}t[0-9]{2}:[0-9]{2}:[0-9]{2}z", "<time>"),
-        // A byte that is no text, which upstream keeps within a text.
+        // An invalid byte, which upstream keeps within a text.
         (r"\\+x[89a-f][0-9a-f]", "\u{fffd}"),
-        // In the address of a request.
+        // A continue token in the URL of a request.
         ("continue=[A-Za-z0-9_-]+", "continue=<continue>"),
         // Revisions in sentences.
         (r"(in record \(|current: )[0-9]+", "$1<rv>"),
         // A line of upstream's source.
         (r#" in scheme \\?"pkg/[a-z/]+\.go:[0-9]+\\?""#, ""),
-        // What changed of structs of Go, as a text.
+        // A diff of Go structs as text.
         (r"(?s)\n(?:@@|- [a-zA-Z]+: ).*?( \| |$)", "$1"),
-        // A list of such errors ends with the first of these, in the order of a map of Go.
+        // A list of such errors ends with the first of these, in the order of a Go map.
         (r"(?s)errors:\n.*field not declared in schema.*", ".<field>: field not declared in schema"),
-        // The first of several unknown fields: of a map of Go it is any.
+        // The first of several unknown fields varies with the order of a Go map.
         (r"\.[^ ]+: field not declared in schema", ".<field>: field not declared in schema"),
     ]
     .into_iter()
     .map(|(pattern, word)| (Regex::new(pattern).unwrap(), word))
     .collect()
 });
-/// Structs of Go as values of a message.
+/// Go structs as values in a message.
 static STRUCT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(Invalid|Unsupported|Duplicate) value: (?:[{\[]|null)"#).unwrap());
-/// What a patch made of an object: the order of its fields is not that of Go's structs (docs/internals/conformance.md).
+/// Result of a patch in a message, whose fields are not in the order of Go structs (docs/internals/conformance.md).
 static PATCHED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"Invalid value: ("\{\\"(?:[^"\\]|\\.)*\}")"#).unwrap());
-/// Errors of a typed configuration, which stand in the order of a map of Go.
+/// Errors of a typed configuration, in the order of a Go map.
 static MISFITS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)errors:\n(.*)$").unwrap());
 
-/// Replaces what the server has chosen, and the name of the case.
+/// Replaces the values that the server has chosen, and the name of the case.
 pub fn replace(value: &mut Value, sent: Option<&Value>, name: &str) {
     match value {
         Value::Object(fields) => {
             let causes = fields.get("details").and_then(|details| details["causes"].as_array());
             if causes.is_some_and(|causes| causes.len() > 1) {
-                // It is made of the causes, which are compared by themselves.
+                // The message consists of the causes, which are compared separately.
                 fields.insert("message".to_owned(), "<causes>".into());
             }
             for (field, value) in fields.iter_mut() {
@@ -87,7 +87,7 @@ fn replaced(text: &str, name: &str) -> String {
         lines.sort_unstable();
         format!("errors:\n{}", lines.join("\n"))
     };
-    // YAML, whose long lines upstream folds.
+    // YAML, in which upstream folds long lines.
     if text.starts_with("apiVersion: ") {
         text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     }
@@ -102,7 +102,7 @@ fn replaced(text: &str, name: &str) -> String {
     without_structs(&MISFITS.replace(&text, sorted))
 }
 
-/// The text with `<struct>` for each value that is one.
+/// Returns the text with `<struct>` for each Go struct.
 fn without_structs(text: &str) -> String {
     let Some(found) = STRUCT.find(text) else { return text.to_owned() };
     let (before, rest) = text.split_at(found.start() + found.as_str().find(": ").unwrap_or_default() + 2);

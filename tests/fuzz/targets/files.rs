@@ -1,4 +1,4 @@
-//! What lies in files and databases: policies, schemas, objects of every kind, backups, sealed values.
+//! Contents of files and databases: policies, schemas, objects of every kind, backups, sealed values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 use super::decodes;
 use crate::input::{halves, text};
 
-/// A policy that is taken says of every request whether it is recorded.
+/// Checks that a valid policy can be evaluated for a request.
 pub fn audit_policies() -> impl Fn(&[u8]) {
     let request = RequestInfo::parse("GET", "/api/v1/namespaces/a/secrets/b", "").unwrap();
     move |input| {
@@ -38,8 +38,8 @@ pub fn abac_policies() -> impl Fn(&[u8]) {
     }
 }
 
-/// An object of whichever kind it says that it is: what is to be stored of it is written, as JSON and as protobuf, so that the same is
-/// read again.
+/// Checks that an object of any kind has a stored form that can be encoded as JSON and as protobuf, and
+/// decoded again without a change.
 pub fn objects_of_every_kind() -> impl Fn(&[u8]) {
     let kinds = Kinds::all().unwrap();
     let kinds: HashMap<_, _> = kinds.iter().map(|kind| (kind.gvk.clone(), kind.schema.clone())).collect();
@@ -61,7 +61,7 @@ pub fn objects_of_every_kind() -> impl Fn(&[u8]) {
             Ok::<_, DecodeError>(decoded)
         };
         let Ok(sent) = read(input, format) else { return };
-        // A float without a fraction in what has no type is a whole number from now on.
+        // A float without a fraction in an untyped value is decoded as an integer afterwards.
         let mut stored = read(&sent.object.to_json(), Format::Json).expect("what we write, we read");
         assert!(stored.strict.is_empty(), "{:?}", stored.strict);
         let sealed = schema.to_sealed_protobuf(&stored.object);
@@ -83,7 +83,7 @@ fn object_meta() -> Typed {
     of.unwrap().typed().unwrap().clone()
 }
 
-/// The schema of a definition on the first line, and an object of it behind.
+/// Checks the schema of a definition on the first line, and an object of it after the line end.
 pub fn custom_resources() -> impl Fn(&[u8]) {
     let (types, gvk) = (object_meta(), GroupVersion::new("g.io", "v1").kind("K"));
     move |input| {
@@ -105,7 +105,7 @@ pub fn custom_resources() -> impl Fn(&[u8]) {
     }
 }
 
-/// A backup, and the states in a block of one, which are written so that the same are read again.
+/// Checks a backup, and that the states of a block can be encoded and decoded again without a change.
 pub fn backups() -> impl Fn(&[u8]) {
     |input| {
         if let Ok(mut file) = BackupFile::read(input) {
@@ -127,7 +127,7 @@ pub fn backups() -> impl Fn(&[u8]) {
     }
 }
 
-/// A key service that answers whatever it is asked.
+/// Key service that accepts every request.
 struct AnyKey;
 
 impl KeyService for AnyKey {
@@ -148,7 +148,7 @@ impl KeyService for AnyKey {
     }
 }
 
-/// Values in a database, sealed with whatever they say: nobody has sealed these.
+/// Checks that values with invalid seals cannot be opened.
 pub fn sealed_values() -> impl Fn(&[u8]) {
     const KEY: [u8; 32] = [7; 32];
     let metrics = || SealMetrics::new(&Registry::new(), "server");
@@ -165,7 +165,7 @@ pub fn sealed_values() -> impl Fn(&[u8]) {
     let seal = Seal::new(rules, metrics());
     move |input| {
         if let Ok(plain) = futures::executor::block_on(seal.open_sealed("secrets", b"place", input)) {
-            // AES-CBC alone says nothing of who has sealed a value.
+            // AES-CBC does not authenticate values.
             assert!(input.starts_with(b"k8s:enc:aescbc:"), "{plain:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What comes over connections: queries, frames, messages, answers of others.
+//! Input from connections: queries, frames, messages, responses of other servers.
 
 use std::io::Cursor;
 
@@ -17,7 +17,7 @@ use tungstenite::protocol::{Role, WebSocket, WebSocketConfig};
 
 use crate::input::{halves, text};
 
-/// Options of all verbs, in a query or as a body.
+/// Checks options of all verbs, in a query or as a body.
 pub fn options() -> impl Fn(&[u8]) {
     |input| {
         let input = text(input);
@@ -26,7 +26,7 @@ pub fn options() -> impl Fn(&[u8]) {
     }
 }
 
-/// A token that is taken is written so that the same is read again.
+/// Checks that a valid token can be encoded and decoded again without a change.
 pub fn continue_tokens() -> impl Fn(&[u8]) {
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -38,7 +38,7 @@ pub fn continue_tokens() -> impl Fn(&[u8]) {
     }
 }
 
-/// Frames of a client mean the same however they are cut.
+/// Checks that frames of a client are decoded independently of chunk boundaries.
 pub fn http2_frames() -> impl Fn(&[u8]) {
     |input| {
         let (mut whole, mut pieces) = (FrameReader::new(), FrameReader::new());
@@ -50,7 +50,7 @@ pub fn http2_frames() -> impl Fn(&[u8]) {
     }
 }
 
-/// A client's messages, as they are read before they are passed on to a kubelet.
+/// Checks a client's messages, as they are read before they are forwarded to a kubelet.
 pub fn web_socket_frames() -> impl Fn(&[u8]) {
     const MAX: usize = 1 << 16;
     |input| {
@@ -63,13 +63,13 @@ pub fn web_socket_frames() -> impl Fn(&[u8]) {
     }
 }
 
-/// Messages of the contract, in which entries that are taken come back as they were.
+/// Checks messages of the gRPC API; valid entries can be encoded and decoded again without a change.
 pub fn grpc_messages() -> impl Fn(&[u8]) {
     |input| {
         let _ = objects::DoRequest::decode(input);
         let _ = config::StreamRequest::decode(input);
         if let Ok(service) = apiregistration::ApiService::decode(input) {
-            // An object has no room for nanoseconds, and a message always has a spec: from then on nothing changes.
+            // An object has no nanoseconds, and a message always has a spec: after the first conversion nothing changes.
             let through = |service| api_service_from_object(&api_service_to_object(service));
             let service = through(&service);
             assert_eq!(through(&service), service);
@@ -82,7 +82,7 @@ pub fn grpc_messages() -> impl Fn(&[u8]) {
     }
 }
 
-/// How a call failed, with details of whoever answered it.
+/// Checks the status of a failed call, with details of the server.
 pub fn grpc_statuses() -> impl Fn(&[u8]) {
     |input| {
         for code in [tonic::Code::InvalidArgument, tonic::Code::Internal] {
@@ -93,7 +93,7 @@ pub fn grpc_statuses() -> impl Fn(&[u8]) {
     }
 }
 
-/// A Status of somebody else is written so that the same is read again.
+/// Checks that a Status of another server can be encoded and decoded again without a change.
 pub fn statuses() -> impl Fn(&[u8]) {
     |input| {
         let Some(status) = Status::from_json(input) else { return };
@@ -101,7 +101,7 @@ pub fn statuses() -> impl Fn(&[u8]) {
     }
 }
 
-/// What webhooks answer about callers.
+/// Checks responses of webhooks to reviews of callers.
 pub fn reviews() -> impl Fn(&[u8]) {
     |input| {
         for version in [review::Version::V1, review::Version::V1beta1] {
@@ -115,7 +115,7 @@ pub fn reviews() -> impl Fn(&[u8]) {
     }
 }
 
-/// Documents of backends; in one that is kept, paths that go take nothing along that others refer to.
+/// Checks documents of backends; removing paths from a canonical one must keep the definitions that other paths refer to.
 pub fn openapi_documents() -> impl Fn(&[u8]) {
     |input| {
         let _ = SpecV2::parse(input);
@@ -138,7 +138,7 @@ pub fn openapi_documents() -> impl Fn(&[u8]) {
     }
 }
 
-/// A page of a proxied target becomes the same however it is cut.
+/// Checks that a page of a proxied target is rewritten independently of chunk boundaries.
 pub fn proxied_pages() -> impl Fn(&[u8]) {
     |input| {
         let (head, page) = halves(input);

@@ -1,8 +1,8 @@
-//! A loss of power: the data folder becomes what a disk would hold that has everything that was synced, and of what was only
-//! written any part, torn at the bounds of sectors.
+//! A power loss: the data folder gets the content of a disk that kept everything that was synced, and any part of the unsynced
+//! writes, torn at sector boundaries.
 //!
-//! The library (shim.c) keeps the synced content of each file, and a journal of names. A name that was made, changed or removed
-//! since its folder was synced is there as before or after; such changes are lost from the last one backwards.
+//! The library (shim.c) records the synced content of each file, and a journal of names. A name that was created, changed or
+//! removed since its folder was synced may have its old or its new state; such changes are lost from the last one backwards.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -15,10 +15,10 @@ use rand::rngs::StdRng;
 use super::Failure;
 
 const SECTOR: usize = 512;
-/// What data folders keep their files with.
+/// Mode of the files in data folders.
 const MODE: u32 = 0o600;
 
-/// Which of the sectors that were written and not synced are there after the loss.
+/// Unsynced sectors that survive the loss.
 #[derive(Clone, Copy, Debug)]
 enum Survives {
     Nothing,
@@ -26,7 +26,7 @@ enum Survives {
     Some,
 }
 
-/// Makes everything in a data folder count as synced.
+/// Marks everything in a data folder as synced.
 pub(super) fn remember(shadow: &Path, data: &Path) -> Result<(), Failure> {
     let files = shadow.join("files");
     if files.exists() {
@@ -42,7 +42,7 @@ pub(super) fn remember(shadow: &Path, data: &Path) -> Result<(), Failure> {
     Ok(fs::write(shadow.join("journal"), "")?)
 }
 
-/// Paths of all files below a folder, relative to `base`.
+/// Returns the paths of all files below a folder, relative to `base`.
 fn files_of(base: &Path, folder: &Path) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     if !folder.exists() {
@@ -60,7 +60,7 @@ fn files_of(base: &Path, folder: &Path) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-/// Makes the folder of a process that was killed what it would be after a loss of power; what was lost, in words.
+/// Changes the folder of a killed process to its state after a power loss; returns a description of the lost data.
 pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
     let survives = match random.random_range(0..4) {
         0 => Survives::Nothing,
@@ -72,7 +72,7 @@ pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<Str
     let (durable, last, forgotten) = names_after(&names, &journal, survives, random);
     let mut written = BTreeMap::new();
     for (path, number) in &last {
-        // The kill may have come between a change of names and its note.
+        // The kill may have happened between a change of names and its journal entry.
         if let Ok(content) = fs::read(data.join(path)) {
             let mode = fs::metadata(data.join(path))?.permissions().mode();
             written.insert(*number, (content, mode));
@@ -98,7 +98,7 @@ pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<Str
 
 type Names = BTreeMap<PathBuf, u64>;
 
-/// Which names there are after the loss and which there were before, and how many changes are lost.
+/// Returns the names after the loss and before it, and the number of lost changes.
 fn names_after(names: &str, journal: &str, survives: Survives, random: &mut StdRng) -> (Names, Names, usize) {
     let begin = names.lines().filter_map(|line| line.split_once('\t'));
     let begin: Names = begin.filter_map(|(number, path)| Some((path.into(), number.parse().ok()?))).collect();
@@ -112,7 +112,7 @@ fn names_after(names: &str, journal: &str, survives: Survives, random: &mut StdR
             _ => PathBuf::new(),
         }
     };
-    // Of each folder, up to which line its changes are there: at least up to its last sync.
+    // For each folder, the line up to which its changes survive: at least up to its last sync.
     let mut until: HashMap<PathBuf, usize> = HashMap::new();
     for (at, change) in changes.iter().enumerate() {
         if change.first() == Some(&"sync") {
@@ -159,7 +159,7 @@ fn apply(names: &mut Names, change: &[&str]) {
     }
 }
 
-/// What a disk holds of a file: of each sector the synced content or the written one.
+/// Returns the content of a file after the loss: each sector is the synced or the written one.
 fn torn(synced: &[u8], written: &[u8], survives: Survives, random: &mut StdRng, lost: &mut u64) -> Vec<u8> {
     let keep = |random: &mut StdRng| match survives {
         Survives::Nothing => false,

@@ -1,4 +1,4 @@
-//! Tests of power.rs: what was synced is there after a loss of power, whatever else is.
+//! Tests of power.rs: synced data exists after a power loss.
 
 use super::*;
 use rand::SeedableRng;

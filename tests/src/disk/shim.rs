@@ -1,5 +1,5 @@
-//! What stands between a process and its disk and clock: a library of ours (shim.c) that is compiled when it is needed, where
-//! there is a C compiler, and put before the process by LD_PRELOAD.
+//! Shim between a process and its disk and clock: a library (shim.c) that is compiled on demand, if there is a C compiler, and
+//! loaded into the process by LD_PRELOAD.
 
 use std::fs::{File, OpenOptions};
 use std::ops::RangeInclusive;
@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::{Failure, power};
 
 const SOURCE: &str = include_str!("shim.c");
-/// The size of its `struct control`.
+/// Size of `struct control` in bytes.
 const CONTROL_BYTES: u64 = 120;
-// Where its numbers are.
+// Offsets of its fields.
 const CLOCK: u64 = 0;
 const SYNC_DELAY: u64 = 8;
 const FAILING: u64 = 16;
@@ -30,30 +30,30 @@ const CUT_FROM: u64 = 96;
 const CUT_TO: u64 = 104;
 const CUT_ERRNO: u64 = 112;
 
-/// The library, and the files through which one process's is spoken to.
+/// The library, and the files that control its behavior in one process.
 pub struct Shim {
     library: PathBuf,
     folder: PathBuf,
     control: File,
 }
 
-/// What a library has seen.
+/// Calls counted by the library.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Of files.
+    /// Syncs of files.
     pub syncs: u64,
-    /// To files.
+    /// Writes to files.
     pub writes: u64,
-    /// Those that failed.
+    /// Syncs that failed.
     pub failed_syncs: u64,
-    /// For lack of space.
+    /// Writes refused for lack of space.
     pub refused_writes: u64,
-    /// What time it is.
+    /// Reads of the clock.
     pub clock_calls: u64,
 }
 
 impl Seen {
-    /// Adds what another one has seen.
+    /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         self.syncs += other.syncs;
         self.writes += other.writes;
@@ -64,7 +64,7 @@ impl Seen {
 }
 
 impl Shim {
-    /// Compiles the library; the reason where that cannot be done here.
+    /// Compiles the library; returns the reason if that is impossible on this machine.
     pub fn compile(folder: &Path) -> Result<Result<Self, String>, Failure> {
         if !cfg!(all(target_os = "linux", target_env = "gnu")) {
             return Ok(Err("the library is for Linux with glibc".to_owned()));
@@ -89,19 +89,19 @@ impl Shim {
         Ok(Self { library, folder: folder.to_owned(), control })
     }
 
-    /// One for the process of this folder.
+    /// Returns a shim for the process of this folder.
     pub fn of(&self, folder: &Path) -> Result<Self, Failure> {
         let own = folder.join("shadow");
         std::fs::create_dir_all(&own)?;
         Self::with(self.library.clone(), &own)
     }
 
-    /// Where synced content is kept.
+    /// Returns the folder of the synced content.
     pub fn shadow(&self) -> &Path {
         &self.folder
     }
 
-    /// Takes what is there as synced, and puts the library before the command.
+    /// Marks the present files as synced, and adds the library to the command.
     pub fn prepare(&mut self, data: &Path, command: &mut Command) -> Result<(), Failure> {
         power::remember(&self.folder, data)?;
         command.env("LD_PRELOAD", &self.library);
@@ -110,30 +110,30 @@ impl Shim {
         Ok(())
     }
 
-    /// Every sync takes so much longer.
+    /// Delays every sync by this time.
     pub fn slow_sync(&mut self, delay: Duration) -> Result<(), Failure> {
         self.put(SYNC_DELAY, u64::try_from(delay.as_micros())?)
     }
 
-    /// The next syncs fail, and what they were about is lost with the power.
+    /// Makes the next syncs fail; their data is lost at a power loss.
     pub fn fail_syncs(&mut self, count: u64) -> Result<(), Failure> {
         self.put(FAILING, count)
     }
 
-    /// Files may grow by so many bytes, all together.
+    /// Limits the total growth of files to this number of bytes.
     pub fn limit_growth(&mut self, left: Option<u64>) -> Result<(), Failure> {
         self.put(GROWTH_LEFT, left.unwrap_or_default())?;
         self.put(GROWTH_LIMITED, u64::from(left.is_some()))
     }
 
-    /// The clock is so many seconds off from now on.
+    /// Shifts the clock by this number of seconds from now on.
     pub fn step_clock(&mut self, seconds: i64) -> Result<(), Failure> {
         let nanos = seconds.saturating_mul(1_000_000_000);
         Ok(self.control.write_all_at(&nanos.to_ne_bytes(), CLOCK)?)
     }
 
-    /// Of all changes of files and names, and all syncs, those that the process asks for as these ones (counted from 1) are not
-    /// done: they fail with this number of errno, or the process is killed when it comes to the first.
+    /// Skips some of the changes of files and names and of the syncs, by their number (from 1): they fail with this errno, or the
+    /// process is killed at the first.
     pub fn cut(&mut self, steps: RangeInclusive<u64>, errno: Option<i32>) -> Result<(), Failure> {
         self.put(STEPS, 0)?;
         self.put(CUT_FROM, *steps.start())?;
@@ -141,17 +141,17 @@ impl Shim {
         self.put(CUT_ERRNO, u64::try_from(errno.unwrap_or_default())?)
     }
 
-    /// How many steps the process has asked for since the last [`Shim::cut`].
+    /// Returns the number of steps since the last [`Shim::cut`].
     pub fn steps(&self) -> Result<u64, Failure> {
         self.get(STEPS)
     }
 
-    /// Syncs succeed from now on and do nothing.
+    /// Makes syncs succeed without effect from now on.
     pub fn lie(&mut self) -> Result<(), Failure> {
         self.put(LIES, 1)
     }
 
-    /// The disk is well again, and the clock right.
+    /// Restores correct behavior of disk and clock.
     pub fn heal(&mut self) -> Result<(), Failure> {
         self.slow_sync(Duration::ZERO)?;
         self.fail_syncs(0)?;
@@ -159,7 +159,7 @@ impl Shim {
         self.step_clock(0)
     }
 
-    /// What the library has seen.
+    /// Returns the calls counted so far.
     pub fn seen(&self) -> Result<Seen, Failure> {
         Ok(Seen {
             syncs: self.get(SYNCS)?,

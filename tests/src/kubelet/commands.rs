@@ -1,4 +1,4 @@
-//! What the kubelet does once streams can be opened.
+//! Commands of the kubelet.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::wire::Wire;
 
 const SUCCESS: &str = r#"{"metadata":{},"status":"Success"}"#;
 
-/// Serves one connection to its end; none when the other side leaves first.
+/// Serves one connection to its end; `None` if the client disconnects first.
 pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(mut wire: Wire<I>, target: &str) -> Option<()> {
     if target.starts_with("/portForward/") {
         return echo_ports(&mut wire).await;
@@ -22,7 +22,7 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(mut wire: Wire<I>, 
     if let Some(status) = status {
         wire.data(streams["error"], status).await?;
     }
-    // As `httpstream`'s connection is closed: every stream is reset, and then nothing is accepted any more.
+    // Closes the connection as `httpstream` does: resets every stream, then accepts no more.
     for stream in streams.into_values() {
         wire.send(Frame::RstStream { stream, status: RstStatus::CANCEL }).await?;
     }
@@ -31,14 +31,14 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(mut wire: Wire<I>, 
 
 type Streams = BTreeMap<String, u32>;
 
-/// Runs the command that the target names; attaching is a `cat` that says hello. No status is a connection that breaks.
+/// Runs the command of the target; attaching is a `cat` that starts with a greeting. Without a status, the connection breaks.
 async fn command<I: AsyncRead + AsyncWrite + Unpin>(
     wire: &mut Wire<I>,
     target: &str,
 ) -> Option<(Streams, Option<String>)> {
     let streams = opened(wire, expected(target)).await?;
     let output = |name: &str| streams.get(name).copied();
-    // What cannot be known must be answered: whoever does not is no SPDY peer.
+    // Tests that the peer responds to a PING at any time, as SPDY requires.
     wire.send(Frame::Ping(2)).await?;
     let status = if target.contains("command=fail") {
         wire.data(output("stdout")?, "out\n").await?;
@@ -64,7 +64,7 @@ async fn command<I: AsyncRead + AsyncWrite + Unpin>(
     Some((streams, status))
 }
 
-/// Input and sizes go back as output until the input ends.
+/// Echoes input and terminal sizes as output until the input ends.
 async fn echo<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, streams: &Streams) -> Option<()> {
     let (stdin, resize) = (streams.get("stdin").copied(), streams.get("resize").copied());
     if stdin.is_none() {
@@ -87,7 +87,7 @@ async fn echo<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, streams: &S
     }
 }
 
-/// How many streams `cri-streaming` waits for.
+/// Number of streams that `cri-streaming` waits for.
 fn expected(target: &str) -> usize {
     let asked = |flag: &str| usize::from(target.contains(&format!("{flag}=1")));
     let tty = asked("tty");
@@ -106,7 +106,7 @@ async fn opened<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, expected:
     Some(streams)
 }
 
-/// Each connection to a port is a pair of streams, distinguished by what they are for.
+/// Echoes the data of ports. Each connection to a port is a pair of streams, distinguished by their type header.
 async fn echo_ports<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>) -> Option<()> {
     let mut errors = BTreeMap::new();
     let mut ports = BTreeMap::new();

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use portico_spdy::{Decoder, Encoder, Frame, Limits};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// A connection that carries frames. What cannot be read or written is its end.
+/// A connection that carries frames. Errors are handled as its end.
 pub(super) struct Wire<I> {
     io: I,
     decoder: Decoder,

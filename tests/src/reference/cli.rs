@@ -35,7 +35,7 @@ Commands of `portico`. Without a command, `portico` runs the control service and
 `run`, `server` and `facade` are listed in [flags.md](flags.md), exit codes in [exit-codes.md](exit-codes.md).
 ";
 
-/// What sections of commands refer to.
+/// Data that the sections of commands share.
 struct Context<'a> {
     /// Names of the flags of servers.
     server_flags: BTreeSet<&'a str>,

@@ -1,4 +1,4 @@
-//! A user who is served while others misbehave.
+//! A user who must be served while other clients misbehave.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use portico_kit::tasks::TaskSet;
 use portico_tests::{Portico, until};
 
-/// The longest that a request of somebody else may take: far more than it does, on machines that do other work, too.
+/// Maximum time of a request of the bystander, with a margin for busy machines.
 const MOST: Duration = Duration::from_secs(2);
 
-/// Sends requests one after another over a connection of its own.
+/// Sends consecutive requests over a separate connection.
 pub(super) struct Bystander {
     tasks: TaskSet,
     stop: Arc<AtomicBool>,
@@ -19,14 +19,14 @@ pub(super) struct Bystander {
 }
 
 impl Bystander {
-    /// Begins.
+    /// Starts sending requests.
     pub(super) fn of(portico: &Portico) -> Self {
         let (tasks, stop, took) = (TaskSet::new(), Arc::new(AtomicBool::new(false)), Arc::default());
         let bystander = Self { tasks, stop, took };
         let (admin, stop, took) = (portico.admin(), bystander.stop.clone(), bystander.took.clone());
         bystander.tasks.spawn("bystander", async move {
             let mut connection = admin.connect().await.unwrap();
-            // Once at least: a flood may end before anybody else has been served.
+            // At least one request: a flood may end before another client has been served.
             loop {
                 let begun = Instant::now();
                 let answer = connection.get("/api/v1/namespaces/default").await.unwrap();
@@ -40,7 +40,7 @@ impl Bystander {
         bystander
     }
 
-    /// Ends, and checks that it was served: the slowest percent within [`MOST`].
+    /// Stops, and checks that the slowest percent of the requests was within [`MAX_LATENCY`].
     pub(super) async fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         until("the bystander ends", || std::future::ready(self.tasks.running().is_empty())).await;

@@ -1,4 +1,4 @@
-//! Frames without end.
+//! Endless sequences of frames.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::bystander::Bystander;
 
-/// More than any flood of these tests may cost.
+/// Maximum memory growth of a flood, in KiB.
 const MOST_KIB: u64 = 48 << 10;
-/// The most that is sent: a connection that took all of it was not ended.
+/// Bytes of a complete flood: a connection that accepted all of it was not closed.
 const ENOUGH_BYTES: usize = 256 << 20;
-/// How much is written at a time.
+/// Bytes of one write.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What is sent without end: frames of one step, which know its number.
+/// A flood: the frames of each step, by its number.
 struct Flood {
     name: &'static str,
-    /// What comes before.
+    /// Frames before the flood.
     first: Vec<u8>,
     step: fn(u32) -> Vec<u8>,
-    /// Whether the client reads what comes back.
+    /// True if the client reads the server's frames.
     reads: bool,
 }
 
-/// The number of the stream of a step.
+/// Returns the number of the stream of a step.
 fn stream(step: u32) -> u32 {
     2 * step + 1
 }
@@ -71,7 +71,7 @@ fn floods() -> Vec<Flood> {
     ]
 }
 
-/// Sends a flood; whether the server ended the connection before all of it was sent.
+/// Sends a flood; returns true if the server closed the connection before the end.
 async fn ended(http: &Http, flood: &Flood) -> bool {
     let (mut frames, mut sink) = http2::open(http, &[]).await.unwrap();
     let writing = async {
@@ -89,7 +89,7 @@ async fn ended(http: &Http, flood: &Flood) -> bool {
         Ok::<_, std::io::Error>(())
     };
     let reading = async { while flood.reads && frames.next().await.is_some() {} };
-    // How it ends shows in writing, whether anything is read or not.
+    // The write reports the end, even if nothing is read.
     let (written, ()) = tokio::join!(writing, reading);
     written.is_err()
 }
@@ -100,7 +100,7 @@ async fn flooded(portico: &Portico, http: &Http) {
         let bystander = Bystander::of(portico);
         let end = tokio::time::timeout(PATIENCE, ended(http, &flood)).await;
         assert_ne!(end, Ok(false), "{}: was taken whole", flood.name);
-        // Who reads nothing may be made to wait: then the flood has stopped, too.
+        // The server may block a client that does not read, which stops the flood as well.
         assert!(end.is_ok() || !flood.reads, "{}: goes on", flood.name);
         let grown = portico.resident_kib().saturating_sub(before);
         assert!(grown < MOST_KIB, "{}: {grown} KiB", flood.name);
@@ -121,7 +121,7 @@ async fn a_flood_of_frames_ends_with_its_connection_at_the_control_service() {
     flooded(&portico, &Http::new(portico.grpc(), portico.ca())).await;
 }
 
-/// CVE-2016-6581 and its sisters: an entry of the table of headers, named thousands of times in a small head.
+/// CVE-2016-6581 and similar ones: an entry of the header table that a small head refers to thousands of times.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large() {
     let portico = Portico::start().await;
@@ -130,7 +130,7 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
         let (frames, mut sink) = http2::open(&http, &[]).await.unwrap();
         for step in 0..200 {
             let mut bomb = head("GET", "/version");
-            // 32 names of one entry each (RFC 7541, section 6.2.1), then each again 400 times (section 6.1).
+            // 32 names of one entry each (RFC 7541, section 6.2.1), then each of them 400 times (section 6.1).
             if step == 0 {
                 for entry in 0..32 {
                     let mut header = literal(&format!("x-{entry:02}"), &"a".repeat(80));
@@ -144,7 +144,7 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
                 break;
             }
         }
-        // A GOAWAY, or closed: what comes until then is of no matter.
+        // The connection gets a GOAWAY or is closed; earlier frames do not matter.
         drop((frames, sink));
         let peak = portico.peak_kib().saturating_sub(before);
         assert!(peak < MOST_KIB, "{peak} KiB");
@@ -152,7 +152,7 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
     until("it serves", || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
 }
 
-/// Sends the same request again and again until the connection takes no more.
+/// Repeats a request until the connection accepts no more.
 async fn request_until_closed(sink: &mut (impl AsyncWrite + Unpin), request: &[u8], every: Duration) {
     let mut beat = tokio::time::interval(every);
     for step in 0.. {
@@ -164,8 +164,8 @@ async fn request_until_closed(sink: &mut (impl AsyncWrite + Unpin), request: &[u
     }
 }
 
-/// A client that is not known keeps no HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), though it neither
-/// answers nor stops.
+/// An unauthenticated client cannot keep an HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), even if it neither
+/// responds nor stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_client_gets_a_goaway_after_one_answer() {
     let portico = Portico::start().await;

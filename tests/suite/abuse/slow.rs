@@ -1,4 +1,4 @@
-//! Heads and bodies that take as long as they can.
+//! Heads and bodies that are sent as slowly as possible.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn impatient() -> Launch {
     ])
 }
 
-/// The bearer token of the administrator, as a header of a head.
+/// Returns the bearer token of the administrator, as an encoded header.
 fn admin() -> Vec<u8> {
     literal("authorization", "Bearer admin-token")
 }
@@ -54,7 +54,7 @@ async fn idle_connections_of_unknown_clients_give_way_to_new_ones() {
     let mut known = portico.admin().connect().await.unwrap();
     assert_eq!(known.get("/version").await.unwrap().status, 200);
     let mut idle = Vec::new();
-    // An idle connection ends by itself after 90 seconds.
+    // The server closes idle connections after 90 seconds.
     let served = tokio::time::timeout(Duration::from_secs(60), async {
         for _ in 0..8 {
             idle.push(portico.anyone().dial().await.unwrap());
@@ -69,7 +69,7 @@ async fn idle_connections_of_unknown_clients_give_way_to_new_ones() {
 async fn connections_that_do_not_end_after_a_goaway_give_way_to_new_ones() {
     let portico = Launch::new().args(&["--max-connections", "4"]).start().await;
     let mut going = Vec::new();
-    // An idle connection ends by itself after 90 seconds.
+    // The server closes idle connections after 90 seconds.
     let served = tokio::time::timeout(Duration::from_secs(60), async {
         for _ in 0..8 {
             let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_body_that_comes_byte_by_byte_ends_at_the_requests_deadline() {
     tokio::time::timeout(PATIENCE, first).await.expect("the request ends");
 }
 
-/// CVE-2019-9511, CVE-2019-9517: much is asked for, and no window given to send it.
+/// CVE-2019-9511, CVE-2019-9517: many requests without a flow-control window for the responses.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_takes_are_given_up_and_cost_little() {
     let portico = impatient().start().await;
@@ -126,7 +126,7 @@ async fn answers_that_nobody_takes_are_given_up_and_cost_little() {
     }
     let bystander = Bystander::of(&portico);
     let before = portico.resident_kib();
-    // No window at all.
+    // A window of zero.
     let (frames, mut sink) = http2::open(&portico.anyone(), &[(4, 0)]).await.unwrap();
     let mut request = head("GET", maps);
     request.extend(admin());
@@ -137,12 +137,12 @@ async fn answers_that_nobody_takes_are_given_up_and_cost_little() {
     let resets = resets(frames, 100).await;
     assert_eq!(resets, 100);
     let grown = portico.peak_kib().saturating_sub(before);
-    // Less than half of what was asked for (400 MiB): what is on its way between both halves of the process.
+    // Less than half of the requested data (400 MiB): the data in transit between both halves of the process.
     assert!(grown < 192 << 10, "{grown} KiB");
     bystander.end().await;
 }
 
-/// How many streams the server resets, out of so many.
+/// Counts the streams that the server resets, up to `most`.
 async fn resets(mut frames: http2::Frames, most: usize) -> usize {
     let mut count = 0;
     let all = async {
@@ -153,12 +153,12 @@ async fn resets(mut frames: http2::Frames, most: usize) -> usize {
             }
         }
     };
-    // Those that came by then are counted.
+    // Resets before the timeout are counted.
     let _late = tokio::time::timeout(PATIENCE, all).await;
     count
 }
 
-/// Many who begin nothing: neither listener waits for them longer than for a head.
+/// Many connections without data: both listeners close them after the time for a head.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_send_nothing_are_closed_on_both_listeners() {
     let portico: Portico = impatient().args(&["--tls-handshake-timeout", "500ms"]).start().await;

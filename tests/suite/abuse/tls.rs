@@ -1,4 +1,4 @@
-//! Handshakes that cost the server more than the client.
+//! TLS handshakes that cost the server more than the client.
 
 use portico_tests::{Launch, PATIENCE, Portico};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +8,7 @@ use super::bystander::Bystander;
 
 const CONNECTIONS: usize = 300;
 
-/// A TLS record of this type and length, of which nothing but zeros follows.
+/// Returns the start of a TLS record of this type and length, followed by zeros only.
 fn record(kind: u8, length: u16) -> Vec<u8> {
     let mut record = vec![kind, 3, 1];
     record.extend(length.to_be_bytes());
@@ -16,7 +16,7 @@ fn record(kind: u8, length: u16) -> Vec<u8> {
     record
 }
 
-/// Bytes that are no handshake, or never one.
+/// Bytes that are no handshake, or an incomplete one.
 #[tokio::test(flavor = "multi_thread")]
 async fn hellos_that_are_none_end_at_once_and_halves_of_one_in_time() {
     let portico = Launch::new().args(&["--tls-handshake-timeout", "500ms"]).start().await;
@@ -43,7 +43,7 @@ async fn hellos_that_are_none_end_at_once_and_halves_of_one_in_time() {
     bystander.end().await;
 }
 
-/// Many at once who never finish their handshake cost little, and hold nobody up.
+/// Many concurrent unfinished handshakes cost little memory, and do not delay other clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_unfinished_handshakes_cost_little() {
     let portico: Portico = Launch::new().args(&["--tls-handshake-timeout", "3s"]).start().await;

@@ -75,7 +75,7 @@ async fn chosen_rows_are_deleted_together_after_a_confirmation() {
     let page = "objects/core/v1/configmaps?namespace=default&labels=app%3Dshop";
     let Some(browser) = at(&portico, page).await else { return };
     browser.shown("three rows", "return document.querySelectorAll('.grid-row').length === 3").await;
-    // By key, and by click, which does not open the object.
+    // Selection by key, and by click, which does not open the object.
     browser.press(&["x"]).await;
     browser.has("Delete 1 …").await;
     browser.click("[aria-label='Choose cc']").await;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Limit for the longest frame while scrolling, in milliseconds: enough on a busy machine, and too little for drawing all rows.
 const LONGEST_FRAME: f64 = 5_000.0;
 
-/// A browser, logged in as the administrator, at a page of the console.
+/// Opens a browser, logged in as the administrator, at a page of the console.
 pub(super) async fn at(portico: &Portico, page: &str) -> Option<Browser> {
     logged_in(&address(portico, page)).await
 }
@@ -152,7 +152,7 @@ async fn ten_thousand_rows_scroll_without_freezing() {
     let Some(browser) = at(&portico, "objects/core/v1/configmaps?namespace=default").await else { return };
     browser.shown("all rows", "return document.getElementById('count').textContent === '10001'").await;
     browser.has("● Live").await;
-    // Scrolls a hundred steps and keeps the longest time between two frames.
+    // Scrolls a hundred steps and records the longest time between two frames.
     let scroll = "window.longest = 0; let step = 0, last = performance.now();
         const body = document.querySelector('.grid-body');
         const frame = (now) => {
@@ -199,7 +199,7 @@ async fn an_edit_of_a_managed_field_is_explained_and_confirmed_once() {
             json!(label)
         )
     };
-    // The printed YAML means the same to the server.
+    // The printed YAML has the same meaning for the server.
     browser.has("Fields of this object are managed by deployer").await;
     browser.run(&press("Dry run"), json!([])).await;
     browser.has("No changes.").await;
@@ -322,7 +322,7 @@ async fn dark_and_light_follow_the_system_until_one_is_chosen() {
 /// Writes a picture of the window for the documentation, if `$PORTICO_SCREENSHOTS` names a folder.
 pub(super) async fn picture(browser: &Browser, name: &str) {
     if let Some(folder) = std::env::var_os("PORTICO_SCREENSHOTS") {
-        // Without the frame that users of the keyboard see.
+        // Without the focus frame of keyboard users.
         browser.run("delete document.documentElement.dataset.keys", json!([])).await;
         let file = std::path::Path::new(&folder).join(format!("{name}.png"));
         std::fs::write(file, browser.screenshot().await).unwrap();
@@ -396,7 +396,7 @@ async fn an_address_of_a_backend_is_shown_out_and_back() {
     backend.behave(Mood::Well);
     until("it answers again", || async { admin.get(&path).await.status == 200 }).await;
     browser.has("✓ returned").await;
-    // Words mark the expiry of certificates.
+    // Texts that mark the expiry of certificates.
     let marks = "const file = document.querySelector('link[href*=\"/certs.js\"]').href;
         return import(file).then(({ end }) => [-1, 1, 100.5].map((days) => end(new Date(Date.now() + days * 86400000)).textContent.slice(0, 7)).join())";
     assert_eq!(browser.run(marks, json!([])).await, json!("✗ expir,✗ soon:,✓ 100d"));

@@ -312,7 +312,7 @@ async fn an_address_is_followed_out_and_back_again() {
     assert_eq!((&back["failures"], &back["triedAt"]), (&json!(0), &json!("")), "{back}");
 }
 
-/// An APIService of this backend whose address is left out after two failures, for as long as a test takes.
+/// Returns an APIService of this backend whose address is ejected after two failures, for longer than the test takes.
 pub(super) fn ejecting(backend: &Backend) -> Value {
     let mut object = backend.api_service();
     let annotations = &mut object["metadata"]["annotations"];

@@ -25,7 +25,7 @@ fn revision(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
 }
 
-/// Creates a ConfigMap `settings` whose color is blue, and makes it green; both revisions.
+/// Creates a ConfigMap `settings` with a blue color, then changes it to green; returns both revisions.
 async fn blue_then_green(portico: &Portico) -> (String, String) {
     let admin = portico.admin();
     let made = admin
@@ -146,7 +146,7 @@ async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces()
     }
 }
 
-/// Creates the namespace `tenant`, as soon as there is none, and gives a user all rights in it.
+/// Creates the namespace `tenant`, retrying until an earlier one is gone, and gives a user all rights in it.
 async fn give_namespace(admin: &Http, user: &str) {
     let namespace = json!({"metadata": {"name": "tenant"}});
     until("the namespace is created", || async {
@@ -160,7 +160,7 @@ async fn give_namespace(admin: &Http, user: &str) {
     assert_eq!(bound.status, 201, "{}", bound.text());
 }
 
-/// Revisions of the states that a user sees, the newest first.
+/// Returns the revisions of the states that a user can read, newest first.
 async fn states_of(user: &Http, target: &Value) -> Vec<String> {
     let answer = user.post(STATES, &json!({"target": target})).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -260,7 +260,7 @@ async fn histories_are_recorded_with_what_they_are_about() {
     assert_eq!(refused["annotations"]["authorization.k8s.io/decision"], "forbid", "{refused}");
 }
 
-/// Waits until the dry run in the dialog has ended well, and lets the write follow, by keys alone.
+/// Waits until the dry run in the dialog has succeeded, and confirms the write, with keys only.
 async fn confirm(browser: &Browser, shows: &str) {
     browser.has(shows).await;
     browser.shown("the button has the focus", "return document.activeElement?.id === 'restore-now'").await;
@@ -281,7 +281,7 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     for text in ["painter", "maker", "created", "updated", "-   color: blue", "+   color: green"] {
         assert!(page.contains(text), "{text:?} is not in {page}");
     }
-    // Further writes are shown as they come.
+    // Further writes appear without a reload.
     admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "red"}})).await;
     browser.has("+   color: red").await;
     picture(&browser, "history").await;
@@ -299,7 +299,7 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     admin.delete(ONE).await;
     browser.has("○ Deleted").await;
     browser.shown("the button", "return document.getElementById('undelete') !== null").await;
-    // A page that begins after the deletion shows the same.
+    // A page opened after the deletion shows the same.
     browser.open("about:blank").await;
     browser.open(&address(&portico, "object/core/v1/configmaps/default/settings")).await;
     browser.has("○ Not found").await;
@@ -345,7 +345,7 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     browser.run("document.querySelector('.grid-body').focus()", json!([])).await;
     browser.press(&["j", key::ENTER]).await;
     browser.has("Undelete").await;
-    // The page names history that is not kept so long, and the flag that would keep it.
+    // The page names the flag for history that is older than the retention period.
     browser.open(&address(&portico, "past/core/v1/configmaps?at=8h")).await;
     browser.has("--history-retention").await;
     browser.has("no longer kept").await;

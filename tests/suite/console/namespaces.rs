@@ -58,7 +58,7 @@ async fn the_chosen_namespace_stays_on_all_pages_and_after_a_reload() {
     }
     browser.run("location.reload()", json!([])).await;
     browser.has("in namespace team-a").await;
-    // An address with a namespace chooses it.
+    // An address with a namespace selects it.
     browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
     browser.has("of-default").await;
     let chosen = value(&browser, "return document.querySelector('#namespace b').textContent").await;
@@ -83,7 +83,7 @@ async fn a_user_of_one_namespace_chooses_it_and_sees_what_they_may() {
     let counted = "return document.querySelector('[data-kind=configmaps]')?.textContent.endsWith('2')";
     browser.shown("the number of ConfigMaps", counted).await;
     assert_eq!(value(&browser, "return document.querySelector('[data-kind=secrets]')").await, Value::Null);
-    // The choice holds for lists, which hide actions without permission.
+    // The selection applies to lists, which hide actions without permission.
     browser.open(&address(&portico, "objects/core/v1/configmaps")).await;
     browser.has("of-team-a").await;
     let actions = "return document.querySelectorAll('#new, .grid input').length";
@@ -139,7 +139,7 @@ async fn search_finds_kinds_by_short_name_and_objects_by_part_of_their_name() {
     browser.has("ConfigMap · team-a").await;
     picture(&browser, "search").await;
     browser.press(&[key::ESCAPE]).await;
-    // With a namespace, only its objects are searched.
+    // With a selected namespace, only its objects are searched.
     browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
     browser.has("team-settings").await;
     browser.press(&["/"]).await;

@@ -50,7 +50,7 @@ const PAGES: &[Page] = &[
     ),
 ];
 
-/// A server that records audit events, with an API that fails, a custom resource and a ConfigMap.
+/// Starts a server that records audit events, with an API that fails, a custom resource and a ConfigMap.
 async fn prepared() -> Portico {
     let (launch, folder) = Launch::new().prepared();
     let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
@@ -116,7 +116,7 @@ async fn every_page_fits_a_window_of_420_pixels() {
             [...main.querySelectorAll('*')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && one.checkVisibility()
                 && !one.closest('pre, svg, .tabs')).map((one) => one.outerHTML.slice(0, 200)).join('\\n')";
     for page in PAGES.iter().filter(|page| page.0 != "status") {
-        // Narrow windows leave out some columns; the first text is always shown.
+        // Narrow windows omit some columns; the first text is always visible.
         open(&browser, &portico, &(page.0, &page.1[..1], "")).await;
         assert_eq!(browser.run(wide, json!([])).await, json!(""), "{}", page.0);
     }
@@ -162,7 +162,7 @@ async fn audit_leaves_out_requests_of_browsers_until_they_are_wanted() {
     browser.open(&address(&portico, "audit")).await;
     browser.has("/apis/apiregistration.k8s.io/v1/apiservices").await;
     assert!(!browser.text().await.contains("selfsubjectaccessreviews"));
-    // Without the filter, newer requests push these out of sight.
+    // Without the filter, newer requests would push these off the page.
     browser.open(&address(&portico, "audit?filter=selfsubjectaccessreviews")).await;
     browser.shown("no matching row", "return document.getElementById('count')?.textContent === '0'").await;
     browser.click("#browsers").await;

@@ -27,14 +27,14 @@ async fn a_summary_shows_conditions_labels_status_owners_and_dependents() {
     for text in ["app=shop", "color", "blue", "No owners.", "ConfigMap/child", "Painted", "It is blue now."] {
         browser.has(text).await;
     }
-    // Changes arrive by themselves.
+    // Changes appear without a reload.
     admin.merge(&format!("{CONFIG_MAPS}/owner"), &json!({"data": {"color": "green"}})).await;
     browser
         .shown("the new value", "return document.getElementById('data').innerText.includes('green')")
         .await;
     browser.click(".tree a").await;
     browser.has("ConfigMap/owner").await;
-    // A label leads to all objects that have it.
+    // A label links to all objects with this label.
     browser.click(".chip").await;
     browser.shown("both objects", "return document.querySelectorAll('.grid-row').length === 2").await;
     let service = "object/apiregistration.k8s.io/v1/apiservices/-/v1.apps";

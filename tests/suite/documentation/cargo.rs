@@ -9,7 +9,7 @@ use std::process::Command;
 use portico_tests::binary::repository;
 use serde_json::Value;
 
-/// File with the arguments of each call, one call a line.
+/// File with the arguments of each call, one call per line.
 pub(super) const CALLS: &str = "cargo-calls";
 
 /// The stub.

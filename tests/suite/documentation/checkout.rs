@@ -90,7 +90,7 @@ pub(crate) fn write_program(path: &Path, script: &str) {
 }
 
 fn free_ports() -> Vec<(&'static str, String)> {
-    // All are held at the same time, so that no two are the same.
+    // All listeners exist at the same time, so that no two ports are equal.
     let listeners: Vec<_> = PORTS.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let numbers = listeners.iter().map(|listener| listener.local_addr().unwrap().port().to_string());
     PORTS.into_iter().zip(numbers).collect()

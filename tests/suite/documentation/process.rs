@@ -35,7 +35,7 @@ impl Process {
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {
-            // Reads to the end also when no line is wanted any more, so that no writer blocks.
+            // Reads to the end even if no more lines are needed, so that writers do not block.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }

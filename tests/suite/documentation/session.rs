@@ -69,7 +69,7 @@ impl Session {
         self.printed += &printed;
     }
 
-    /// Starts each command of a block in a terminal of its own.
+    /// Starts each command of a block in a separate terminal.
     pub(super) fn start(&mut self, block: &str) {
         for command in block.replace("\\\n", " ").lines() {
             let errors = self.checkout.path("terminal.log");

@@ -1,4 +1,4 @@
-//! Objects of a folder that another API server keeps: applied when it is available, waited for by nobody, deleted there.
+//! Objects of a folder that another API server stores: applied once it is available, without delaying others, and deleted there.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +17,8 @@ const SERVICE: &str = "v1.wardle.example.com";
 const FLUNDERS: &str = "/apis/wardle.example.com/v1/namespaces/default/flunders";
 const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/portico-manifests-aggregated";
 
-/// A server that keeps flunders, and believes a front proxy; and the launch of one that is this front proxy and follows a folder.
+/// A server that stores flunders and trusts a front proxy; and the launch of a server that is this front proxy and has a
+/// folder.
 struct Pair {
     backend: Portico,
     launch: Launch,
@@ -73,7 +74,7 @@ impl Pair {
         service(&self.backend.https().to_string())
     }
 
-    /// What the backend keeps under a name, once its size is this.
+    /// Returns the backend's object with this name, once its size is this.
     async fn sized(&self, name: &str, size: u64) -> Value {
         let path = format!("{FLUNDERS}/{name}");
         eventually(&format!("{name} has size {size}"), async || {
@@ -108,7 +109,7 @@ fn explained(portico: &Portico) -> String {
     String::from_utf8(output(&mut command).stdout).unwrap()
 }
 
-/// What the folder's check says, once it says this.
+/// Returns the message of the folder's readiness check, once it contains this text.
 async fn told(portico: &Portico, text: &str) -> String {
     eventually(&format!("the check says {text:?}"), async || {
         let told = portico.admin().get("/readyz/manifests").await.text();
@@ -202,12 +203,12 @@ async fn a_server_that_hangs_delays_no_file_and_what_left_is_deleted_when_it_ans
     pair.write("40-flunders.yaml", &flunder("one", 5));
     pair.write("20-app.yaml", &FILES[2].1.replace("blue", "green"));
     holds(&http, SETTINGS, "/data/color", "green").await;
-    // It is asked until its time is over, which is told.
+    // The request times out, which is reported.
     assert!(!portico.log().contains("no answer from"), "{}", portico.log());
     says(&portico, "no answer from").await;
     told(&portico, "Flunder one: ").await;
 
-    // What it keeps is not forgotten.
+    // Its objects are still tracked.
     pair.remove("40-flunders.yaml");
     pair.write("50-more.yaml", &config_map("more", "grey"));
     until("the folder is followed", async || exists(&http, "/api/v1/namespaces/shop/configmaps/more").await)
@@ -226,7 +227,7 @@ async fn a_refusal_of_the_server_is_told_and_takes_nobody_out_of_service() {
     let pair = Pair::prepared().await;
     let portico = pair.launch.clone().start().await;
     let http = portico.admin();
-    // Somebody else registers it.
+    // Another client registers it.
     let service = pair.service().replace("kind: APIService", "kind: APIService # by hand");
     let body = http_body_util::Full::new(service.into());
     let request = http::Request::post(API_SERVICES).header("content-type", "application/yaml");

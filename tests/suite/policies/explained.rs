@@ -1,4 +1,4 @@
-//! Explain names the policies that a write would meet, with their bindings, and what is wrong with them.
+//! Explain lists the policies that apply to a write, with their bindings and problems.
 
 use portico_proto::routes::{AdmissionPolicy, ExplainRequest};
 use portico_tests::objects::CONFIG_MAPS;
