@@ -1,4 +1,4 @@
-//! The backend of every bench: TLS with client certificates verified, 1 KiB for every GET, late for some, on threads of its own.
+//! Backend of the benches: TLS with verified client certificates, 1 KiB for every GET, slow for some paths, on separate threads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use rustls::ServerConfig;
 use crate::Failure;
 use crate::server::Server;
 
-/// The length of an answer.
+/// Length of a response in bytes.
 const BODY: usize = 1024;
 
-/// What paths end in whose answers take long.
+/// Suffix of paths with slow responses.
 pub(crate) const SLOW: &str = "/slow";
-/// They take so many milliseconds at least,
+/// Minimum delay of a slow response in milliseconds.
 const SHORTEST: u64 = 40;
-/// and up to so many more.
+/// Range of additional delay of a slow response in milliseconds.
 const SPREAD: u64 = 21;
 
 /// A running backend; it ends when this is dropped.
 pub(crate) struct Backend {
-    /// Where.
+    /// Address on which it listens.
     pub(crate) address: SocketAddr,
     server: Server,
 }
@@ -64,13 +64,13 @@ fn answer(request: &Request<Incoming>, body: &Bytes) -> Response<Full<Bytes>> {
     if known {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     } else {
-        // No OpenAPI, no aggregated discovery: that is asked per version.
+        // There is no OpenAPI and no aggregated discovery: discovery is requested per version.
         *response.status_mut() = StatusCode::NOT_FOUND;
     }
     response
 }
 
-/// Discovery of a version that serves nothing, as long as [`BODY`].
+/// Discovery document of a version without resources, padded to [`BODY_BYTES`].
 fn document() -> Vec<u8> {
     let mut text =
         br#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"","resources":[]}"#.to_vec();

@@ -1,4 +1,4 @@
-//! The certificates of a run: one authority, and what it signed for proxies, backends and clients.
+//! Certificates of a run: one authority, and the certificates it signed for proxies, backends and clients.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use crate::Failure;
 
-/// The name that proxies verify at the backend: Service `default/backend`.
+/// Server name of the backend that proxies verify: Service `default/backend`.
 pub(crate) const BACKEND: &str = "backend.default.svc";
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The pairs of a run, and the files that proxies read them from.
+/// The key pairs of a run, and the files from which proxies read them.
 pub(crate) struct Certificates {
     authority: Authority,
-    /// What the backend shows.
+    /// Server certificate of the backend.
     backend: PemPair,
-    /// What clients show to proxies: a member of system:masters.
+    /// Client certificate for proxies: a member of system:masters.
     admin: PemPair,
     folder: PathBuf,
 }
 
 impl Certificates {
-    /// Issues all and writes the files.
+    /// Issues all certificates and writes the files.
     pub(crate) fn make(folder: &Path) -> Result<Self, Failure> {
         let authority = Authority::create("bench-ca")?;
         let server = |name: &str| {
@@ -48,12 +48,13 @@ impl Certificates {
         Ok(Self { authority, backend, admin, folder: folder.to_owned() })
     }
 
-    /// `ca.crt`; `front.crt`, `front.key`: what proxies show to clients; `proxy.crt`, `proxy.key`: to backends.
+    /// Returns the path of `ca.crt`, `front.crt` and `front.key` (served to clients), or `proxy.crt`
+    /// and `proxy.key` (for backends).
     pub(crate) fn file(&self, name: &str) -> String {
         self.folder.join(name).to_string_lossy().into_owned()
     }
 
-    /// The flags by which Portico serves with them and trusts them.
+    /// Returns the flags with which Portico uses these files.
     pub(crate) fn flags(&self) -> Vec<String> {
         let flags = [
             ("--tls-cert-file", "front.crt"),
@@ -70,8 +71,8 @@ impl Certificates {
         self.authority.cert_pem()
     }
 
-    /// A backend's TLS: clients must show a certificate of the authority. `others` are further names with pairs that
-    /// another authority signed.
+    /// Returns the TLS settings of a backend that requires client certificates of the authority. `others` are further server
+    /// names with pairs that another authority signed.
     pub(crate) fn backend_tls(&self, others: &[(String, PemPair)]) -> Result<ServerConfig, Failure> {
         let roots = Arc::new(root_store("ca", self.ca_pem().as_bytes())?);
         let clients = WebPkiClientVerifier::builder(roots).build()?;
@@ -86,7 +87,7 @@ impl Certificates {
         Ok(tls)
     }
 
-    /// A webhook's TLS: no client certificates are asked for.
+    /// Returns the TLS settings of a webhook, without client certificates.
     pub(crate) fn webhook_tls(&self) -> Result<ServerConfig, Failure> {
         let (chain, key) = der(&self.backend)?;
         let mut tls = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
@@ -94,7 +95,7 @@ impl Certificates {
         Ok(tls)
     }
 
-    /// A client of proxies: verifies them, shows the admin's certificate.
+    /// Returns the TLS settings of a client that verifies proxies and presents the admin's certificate.
     pub(crate) fn client_tls(&self) -> Result<Arc<ClientConfig>, Failure> {
         let (chain, key) = der(&self.admin)?;
         let roots = root_store("ca", self.ca_pem().as_bytes())?;
@@ -119,14 +120,14 @@ fn certified(pair: &PemPair) -> Result<CertifiedKey, Failure> {
     Ok(CertifiedKey::from_der(chain, key, &provider())?)
 }
 
-/// A new authority and the pair that it signed for a name.
+/// Creates an authority; returns its certificate and a pair that it signed for this name.
 pub(crate) fn stranger(name: &str) -> Result<(String, PemPair), Failure> {
     let authority = Authority::create(&format!("ca of {name}"))?;
     let pair = authority.issue(&Profile::server(name, &[name.to_owned()], DAY))?;
     Ok((authority.cert_pem().to_owned(), pair))
 }
 
-/// A client that trusts any server: for a first start, whose certificates do not exist yet.
+/// Returns the TLS settings of a client that trusts any server: for a first start, when the certificates do not exist yet.
 pub(crate) fn credulous_tls() -> Arc<ClientConfig> {
     let builder = ClientConfig::builder().dangerous();
     let verifier = Arc::new(Credulous(provider()));

@@ -1,4 +1,4 @@
-//! One module per bench: sets the scene, measures in interleaved rounds, reports figures beside their targets.
+//! One module per bench: prepares the servers, measures in interleaved rounds, reports figures and their targets.
 
 pub(crate) mod admission;
 pub(crate) mod ca_memory;

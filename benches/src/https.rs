@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection over TLS, as a client: request after request, nothing pooled, nothing hidden.
+//! One HTTP/1.1 connection over TLS, as a client: consecutive requests without pooling and retries.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use tokio_rustls::client::TlsStream;
 
 use crate::Failure;
 
-/// Where to connect, under which name, as whom.
+/// Address, server name and TLS settings of a server.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    /// The address.
+    /// Address of the server.
     pub(crate) address: SocketAddr,
-    /// The name in the certificate, and the Host.
+    /// Server name in the certificate and in `Host`.
     pub(crate) name: &'static str,
-    /// Trust, and who we are.
+    /// TLS settings: trust and client certificate.
     pub(crate) tls: Arc<ClientConfig>,
 }
 
@@ -35,19 +35,19 @@ pub(crate) type Sender = SendRequest<Full<Bytes>>;
 type Io = TokioIo<TlsStream<TcpStream>>;
 
 impl Endpoint {
-    /// Connects. The second half must be polled for the first to work.
+    /// Connects. The returned connection must be polled for the sender to work.
     pub(crate) async fn open(&self) -> Result<(Sender, Connection<Io, Full<Bytes>>), Failure> {
         Ok(http1::handshake(self.dial(self.tls.clone()).await?).await?)
     }
 
-    /// Connects by HTTP/2; the connection goes on in `tasks`.
+    /// Connects by HTTP/2; `tasks` drives the connection.
     pub(crate) async fn http2(&self, tasks: &TaskSet) -> Result<http2::SendRequest<Full<Bytes>>, Failure> {
         let mut tls = ClientConfig::clone(&self.tls);
         tls.alpn_protocols = vec![b"h2".to_vec()];
         let io = self.dial(Arc::new(tls)).await?;
         let (sender, connection) = http2::handshake(tasks.executor("http2-streams"), io).await?;
         tasks.spawn_until_cancelled("http2-connection", async move {
-            // Its end is seen by the sender.
+            // The sender reports the end of the connection.
             let _ = connection.await;
         });
         Ok(sender)
@@ -60,18 +60,18 @@ impl Endpoint {
         Ok(TokioIo::new(TlsConnector::from(tls).connect(name, stream).await?))
     }
 
-    /// Connects, and keeps the connection going.
+    /// Connects, and drives the connection in a task.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
         let (sender, connection) = self.open().await?;
         let tasks = TaskSet::new();
         tasks.spawn_until_cancelled("client-connection", async move {
-            // Its end is seen by the sender.
+            // The sender reports the end of the connection.
             let _ = connection.await;
         });
         Ok(Client { sender, name: self.name, tasks })
     }
 
-    /// A request with a JSON body.
+    /// Creates a request with a JSON body.
     pub(crate) fn json(
         &self,
         method: Method,
@@ -82,13 +82,13 @@ impl Endpoint {
         Ok(request.header(CONTENT_TYPE, "application/json").body(Full::new(body.into()))?)
     }
 
-    /// A GET.
+    /// Creates a GET request.
     pub(crate) fn get(&self, path: &str) -> Result<Request<Full<Bytes>>, Failure> {
         Ok(Request::get(path).header(HOST, self.name).body(Full::default())?)
     }
 }
 
-/// A connection, one request at a time.
+/// A connection that sends one request at a time.
 pub(crate) struct Client {
     sender: Sender,
     name: &'static str,
@@ -96,7 +96,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Sends, and reads the whole answer.
+    /// Sends a request, and reads the complete response.
     pub(crate) async fn send(
         &mut self,
         method: Method,
@@ -108,7 +108,7 @@ impl Client {
         self.exchange(request).await
     }
 
-    /// Sends a request as it is, and reads the whole answer.
+    /// Sends this request, and reads the complete response.
     pub(crate) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -119,17 +119,17 @@ impl Client {
         Ok((status, answer.into_body().collect().await?.to_bytes()))
     }
 
-    /// Whether the connection has ended: nothing can be sent any more.
+    /// Returns true if the connection has ended.
     pub(crate) fn closed(&self) -> bool {
         self.sender.is_closed()
     }
 
-    /// GET: the code alone.
+    /// Sends a GET; returns the status code.
     pub(crate) async fn get(&mut self, path: &str) -> Result<StatusCode, Failure> {
         Ok(self.send(Method::GET, path, Bytes::new()).await?.0)
     }
 
-    /// Sends what must succeed.
+    /// Sends a request, and fails unless its response is a success.
     pub(crate) async fn must(&mut self, method: Method, path: &str, body: String) -> Result<Bytes, Failure> {
         let (status, answer) = self.send(method, path, body).await?;
         if status.is_success() {
@@ -145,7 +145,7 @@ impl Drop for Client {
     }
 }
 
-/// Reads a body to its end and forgets it.
+/// Reads a body to its end; returns the number of bytes.
 pub(crate) async fn drain(mut body: Incoming) -> Result<usize, hyper::Error> {
     let mut read = 0;
     while let Some(frame) = body.frame().await {

@@ -1,4 +1,4 @@
-//! The other peer: kube-apiserver with etcd, only where `KUBE_APISERVER` and `ETCD` say where they are.
+//! kube-apiserver with etcd for comparison, only if `KUBE_APISERVER` and `ETCD` contain the paths of the binaries.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use crate::https::{Client, Endpoint};
 use crate::process::{Process, free_address, until};
 use crate::{Failure, Setting, registrations};
 
-/// A running pair.
+/// A running kube-apiserver with its etcd.
 pub(crate) struct Kube {
-    /// kube-apiserver.
+    /// Process of kube-apiserver.
     pub(crate) server: Process,
-    /// etcd.
+    /// Process of etcd.
     pub(crate) etcd: Process,
-    /// From the first exec to the first 200 of /readyz.
+    /// Time from the first exec to the first 200 of /readyz.
     pub(crate) startup: Duration,
     address: SocketAddr,
-    /// How kube-apiserver is started.
+    /// Command that starts kube-apiserver.
     command: Command,
     log: PathBuf,
 }
 
-/// Why there is none.
+/// Reason for a skipped comparison.
 pub(crate) const WHY_NOT: &str = "set KUBE_APISERVER and ETCD to the paths of the binaries";
 
 impl Kube {
-    /// Starts both on empty data, ready; none if the variables are not set.
+    /// Starts both on empty data and waits until ready; `None` if the variables are not set.
     pub(crate) async fn start(setting: &Setting) -> Result<Option<Self>, Failure> {
         Self::with(setting, "RBAC", &[]).await
     }
 
-    /// The same in this authorization mode, with further flags.
+    /// Starts both in this authorization mode, with further flags.
     pub(crate) async fn with(setting: &Setting, mode: &str, flags: &[&str]) -> Result<Option<Self>, Failure> {
         let (Some(binary), Some(etcd)) = (path("KUBE_APISERVER"), path("ETCD")) else { return Ok(None) };
         let folder = setting.fresh("kube-")?;
@@ -50,19 +50,19 @@ impl Kube {
         Ok(Some(Self { server, etcd, startup: begun.elapsed(), address, command, log }))
     }
 
-    /// Kills kube-apiserver and starts it on the same data, ready.
+    /// Kills kube-apiserver, starts it on the same data, and waits until it is ready.
     pub(crate) async fn restart(&mut self, setting: &Setting) -> Result<(), Failure> {
         self.server.kill();
         self.server = started(setting, &mut self.command, &self.log, self.address).await?;
         Ok(())
     }
 
-    /// As the admin.
+    /// Returns the endpoint with the admin's certificate.
     pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
         admin(setting, self.address)
     }
 
-    /// Makes the Service that registrations name lead to this backend.
+    /// Creates the Service of the registrations, which resolves to this backend.
     pub(crate) async fn lead_to(&self, client: &mut Client, backend: SocketAddr) -> Result<(), Failure> {
         let body = registrations::service_json(backend);
         client.must(Method::POST, "/api/v1/namespaces/default/services", body).await?;
@@ -70,7 +70,7 @@ impl Kube {
     }
 }
 
-/// kube-apiserver, ready.
+/// Starts kube-apiserver and waits until it is ready.
 async fn started(
     setting: &Setting,
     command: &mut Command,
@@ -78,7 +78,7 @@ async fn started(
     address: SocketAddr,
 ) -> Result<Process, Failure> {
     let mut server = Process::start(command, log)?;
-    // Where everything is allowed, it lets nobody in without credentials.
+    // In mode AlwaysAllow, requests without credentials are still rejected.
     let admin = admin(setting, address)?;
     until("kube-apiserver is ready", async || {
         server.alive()?;
@@ -88,12 +88,12 @@ async fn started(
     Ok(server)
 }
 
-/// The server at this address, with the certificate of its admin.
+/// Returns the endpoint of the server at this address with the certificate of its admin.
 fn admin(setting: &Setting, address: SocketAddr) -> Result<Endpoint, Failure> {
     Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
 }
 
-/// Whether `/readyz` says 200, now.
+/// Returns true if `/readyz` returns 200.
 pub(crate) async fn ready(endpoint: &Endpoint) -> bool {
     let Ok(mut client) = endpoint.client().await else { return false };
     client.get("/readyz").await.is_ok_and(|status| status == StatusCode::OK)
@@ -134,14 +134,14 @@ fn server_command(
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--service-account-issuer=https://kubernetes.default.svc",
-        // The same CA signs clients: only this name may speak for others.
+        // The same CA signs client certificates: only this name may set identity headers.
         "--requestheader-allowed-names=front-proxy",
         "--requestheader-username-headers=X-Remote-User",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
     ]);
     for (flag, file) in [
-        // Upstream reads a public key of a certificate, not of a PKCS#8 key.
+        // Upstream can read the public key of a certificate, but not of a PKCS#8 key.
         ("--service-account-key-file", "proxy.crt"),
         ("--service-account-signing-key-file", "proxy.key"),
         ("--tls-cert-file", "front.crt"),

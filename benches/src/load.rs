@@ -1,4 +1,4 @@
-//! The load client: connections that are kept, each with one request under way, for a set time.
+//! The load client: persistent connections, each with one request in flight, for a fixed time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,42 +14,42 @@ use crate::Failure;
 use crate::https::{Endpoint, Sender, drain};
 use crate::statistics::Latencies;
 
-/// Before anything counts: connections, pools and caches come up.
+/// Warm-up before the measurement: connections, pools and caches are established.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// Beyond the load itself, for a last answer: kube-apiserver takes up to a minute for hostile bodies.
+/// Time after the load for last responses: kube-apiserver needs up to a minute for hostile bodies.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// What came back.
+/// Results of a load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Load {
-    /// 200s per second.
+    /// Number of 200 responses per second.
     pub(crate) per_second: f64,
-    /// Of these.
+    /// Latencies of these responses.
     pub(crate) latencies: Latencies,
-    /// Answers with other codes.
+    /// Number of responses with other codes.
     pub(crate) errors: usize,
-    /// All answers, those of the warm-up too.
+    /// Number of all responses, including the warm-up.
     answers: usize,
 }
 
 impl Load {
-    /// How many requests were answered, those of the warm-up too.
+    /// Returns the number of responses, including the warm-up.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
     pub(crate) fn sent(&self) -> f64 {
         self.answers as f64
     }
 
-    /// Microseconds.
+    /// Returns the median latency in microseconds.
     pub(crate) fn p50(&self) -> f64 {
         self.latencies.micros(0.5)
     }
 
-    /// Microseconds.
+    /// Returns the 99th percentile of the latency in microseconds.
     pub(crate) fn p99(&self) -> f64 {
         self.latencies.micros(0.99)
     }
 
-    /// Fails when not everything was answered with 200 or 201.
+    /// Fails unless every response was 200 or 201.
     pub(crate) fn clean(self, what: &str) -> Result<Self, Failure> {
         match self.errors {
             0 if self.latencies.count() > 0 => Ok(self),
@@ -76,14 +76,14 @@ pub(crate) async fn get(
     drive(endpoint, connections, time, move |_, _| Ok(request.clone())).await
 }
 
-/// Makes the next request of a connection: which connection, and how many it has sent before.
+/// Function that creates the next request of a connection, from the number of the connection and of its earlier requests.
 pub(crate) trait Next:
     Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static
 {
 }
 impl<F: Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static> Next for F {}
 
-/// Sends what `next` makes over this many connections for this long.
+/// Sends the requests that `next` creates over this many connections for this long.
 pub(crate) async fn drive(
     endpoint: &Endpoint,
     connections: usize,
@@ -99,7 +99,7 @@ pub(crate) async fn drive(
         let (endpoint, next, send) = (endpoint.clone(), next.clone(), send.clone());
         tasks.spawn_until_cancelled("load", async move {
             let outcome = connection(&endpoint, at, &*next, begin, end).await;
-            // The receiver went away when another connection failed.
+            // The receiver is dropped if another connection failed.
             let _ = send.send(outcome).await;
         });
     }
@@ -130,7 +130,7 @@ async fn connection(
     end: Instant,
 ) -> Result<Connection, Failure> {
     let (sender, connection) = endpoint.open().await?;
-    // One task polls both halves: no wake-ups between tasks that would count as latency.
+    // One task polls both halves: wake-ups between tasks would count as latency.
     match select(Box::pin(requests(sender, at, next, begin, end)), connection).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right((Ok(()), requests)) => requests.await,

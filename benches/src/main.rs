@@ -1,8 +1,8 @@
 //! The figures of docs/internals/benchmarks.md: `cargo run --release -p portico-benches -- <name>`.
 //!
-//! Each bench starts the release binary and, where there is one, a peer set up alike, drives both through their real
-//! endpoints from this process, and says what was wanted and what came out. It ends only what it started. It must not
-//! know how Portico works inside.
+//! Each bench starts the release binary and, if available, an equally configured peer, drives both through their real
+//! endpoints from this process, and reports goals and results. It ends only the processes that it started, and does not depend on
+//! Portico's internals.
 
 mod backend;
 mod certificates;
@@ -29,23 +29,23 @@ use clap::{Parser, Subcommand, ValueEnum};
 use certificates::Certificates;
 use report::Report;
 
-/// An error of a bench, printed for whoever runs it in one line.
+/// Error of a bench, printed in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Measures Portico, and peers beside it.
+/// Measures Portico, and compares it with peers.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "portico-benches", args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct Options {
-    /// What is no figure.
+    /// Run a proof instead of benches.
     #[command(subcommand)]
     proof: Option<Proof>,
-    /// Which figures.
+    /// Benches to run.
     #[arg(value_enum, required = true)]
     benches: Vec<Bench>,
     /// Interleaved rounds; figures are medians over them.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// How long each load lasts, in seconds.
+    /// Duration of each load, in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
     /// APIServices of `create`, per round.
@@ -57,16 +57,16 @@ struct Options {
     /// ConfigMaps of `scale-objects`, at most: 12,500, doubled until they are more, and this many at last.
     #[arg(long, default_value_t = 200_000)]
     most: usize,
-    /// How many bytes of objects the servers of `scale-objects` hold in memory; 0: all of them.
+    /// Bytes of objects that the servers of `scale-objects` cache in memory; 0: all of them.
     #[arg(long, default_value_t = 0)]
     cache_max_bytes: u64,
-    /// Where data folders are made; figures of writes depend on this disk. Default: the temporary folder.
+    /// Folder for data folders; figures of writes depend on this disk. Default: the temporary folder.
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Another build of Portico, driven in turns with this one by `objects`, `proxy`, `hostile` and `admission`.
     #[arg(long)]
     baseline: Option<PathBuf>,
-    /// Also write the figures to this file, as JSON.
+    /// Additional output file for the figures, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
 }
@@ -74,9 +74,9 @@ struct Options {
 /// Runs that pass or fail instead of producing figures (docs/internals/torture.md).
 #[derive(Clone, Debug, Subcommand)]
 enum Proof {
-    /// Clients and watchers while things go wrong: nothing may be lost, doubled, reordered or made up.
+    /// Clients and watchers during faults: no event may be lost, duplicated, reordered or invented.
     Torture(torture::Torture),
-    /// Everything comes and goes while memory is looked at.
+    /// Objects are created and deleted while memory is measured.
     Soak(soak::Soak),
 }
 
@@ -89,11 +89,11 @@ enum Bench {
     Memory,
     /// From POST of an APIService to the first proxied 200.
     FirstRequest,
-    /// Proxied requests, beside nginx.
+    /// Proxied requests, compared with nginx.
     Proxy,
     /// Creations by gRPC until acknowledged, and until the last condition is written.
     Create,
-    /// What 100 dead backends do to a live one.
+    /// Effect of 100 dead backends on a live one.
     DeadBackends,
     /// Control service and facade as two processes.
     Split,
@@ -101,7 +101,7 @@ enum Bench {
     CaMemory,
     /// GET, POST and PUT of ConfigMaps of 1 KiB.
     Objects,
-    /// Creations that a quota counts, beside those that none does.
+    /// Creations with a quota, compared with those without.
     Quota,
     /// LIST of many ConfigMaps.
     List,
@@ -109,27 +109,27 @@ enum Bench {
     Watch,
     /// Creations with 10,000 watches of other objects.
     Dispatch,
-    /// First answers of a fresh server: kubectl get pods, OpenAPI.
+    /// First responses of a new server: kubectl get pods, OpenAPI.
     Cold,
-    /// Bodies that are made to be expensive.
+    /// Bodies that are designed to be expensive.
     Hostile,
     /// CustomResourceDefinitions: hundreds and thousands of them.
     Definitions,
     /// Custom resources: creations, LISTs, expensive schemas.
     CustomResources,
-    /// Creations that webhooks and policies are asked about.
+    /// Creations with webhooks and policies.
     Admission,
-    /// One user's flood beside another user's requests.
+    /// Effect of one user's flood on another user's requests.
     Fairness,
-    /// What the handler chain adds to a request.
+    /// Cost of the handler chain for a request.
     Chain,
     /// Control services that share a PostgreSQL database.
     Postgres,
-    /// More and more objects.
+    /// Increasing numbers of objects.
     ScaleObjects,
-    /// Ten thousand watchers, and a facade that is started anew under them.
+    /// Ten thousand watchers, and a restart of their facade.
     ScaleWatchers,
-    /// More and more APIServices and definitions.
+    /// Increasing numbers of APIServices and definitions.
     ScaleApis,
     /// All of these.
     All,
@@ -162,7 +162,7 @@ const EACH: [Bench; 24] = [
     Bench::ScaleApis,
 ];
 
-/// What every bench is given.
+/// Input of every bench.
 struct Setting {
     options: Options,
     certificates: Certificates,
@@ -182,7 +182,7 @@ impl Setting {
         Ok(Self { options, certificates, folder })
     }
 
-    /// A new, empty folder.
+    /// Creates a new, empty folder.
     fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
         let folder = tempfile::Builder::new().prefix(name).tempdir_in(self.folder.path())?;
         Ok(folder.keep())
@@ -191,7 +191,7 @@ impl Setting {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    // The only error is that there is one already.
+    // Fails only if a provider is installed already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match measure(options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! The peer of the proxy: nginx with two workers, TLS on both sides, verifying both, kept connections to the backend.
+//! Peer of the proxy bench: nginx with two workers, TLS with verification on both sides, persistent connections to the backend.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -13,14 +13,14 @@ use crate::{Failure, Setting};
 /// A running nginx.
 pub(crate) struct Nginx {
     address: SocketAddr,
-    /// The master; its workers are its children.
+    /// The master process; the workers are its children.
     pub(crate) process: Process,
-    /// Ends the master and, through it, the workers.
+    /// Command that stops the master, which ends the workers.
     stop: Command,
 }
 
 impl Nginx {
-    /// In front of this backend; none if there is no nginx on the PATH.
+    /// Starts nginx in front of this backend; `None` if there is no nginx on the PATH.
     pub(crate) async fn start(setting: &Setting, backend: SocketAddr) -> Result<Option<Self>, Failure> {
         let Some(binary) = on_path("nginx") else { return Ok(None) };
         let (folder, address) = (setting.fresh("nginx-")?, free_address()?);
@@ -43,7 +43,7 @@ impl Nginx {
         Ok(Some(Self { address, process, stop }))
     }
 
-    /// As the admin.
+    /// Returns the endpoint with the admin's certificate.
     pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
         Ok(Endpoint { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
     }

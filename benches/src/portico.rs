@@ -1,4 +1,4 @@
-//! Portico as a user runs it: the release binary, on ports that it picks.
+//! Portico as users run it: the release binary, on free ports.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::https::Endpoint;
 use crate::process::{Process, until};
 use crate::{Failure, Setting};
 
-/// How long one call of the gRPC client may take.
+/// Timeout of a call of the gRPC client.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A running process.
@@ -31,41 +31,41 @@ struct Addresses {
 }
 
 impl Portico {
-    /// All in one, ready.
+    /// Starts all-in-one and waits until it is ready.
     pub(crate) async fn start(setting: &Setting) -> Result<Self, Failure> {
         Self::role(setting, &[]).await
     }
 
-    /// All in one with these flags, ready.
+    /// Starts all-in-one with these flags and waits until it is ready.
     pub(crate) async fn with(setting: &Setting, flags: &[&str]) -> Result<Self, Failure> {
         Self::role(setting, flags).await
     }
 
-    /// All in one of another build, ready; none without `--baseline`.
+    /// Starts all-in-one of the baseline build and waits until it is ready; `None` without `--baseline`.
     pub(crate) async fn baseline(setting: &Setting) -> Result<Option<Self>, Failure> {
         let Some(binary) = &setting.options.baseline else { return Ok(None) };
         Self::role_of(binary, setting, &[]).await.map(Some)
     }
 
-    /// The control service alone, ready.
+    /// Starts a control service and waits until it is ready.
     pub(crate) async fn server(setting: &Setting) -> Result<Self, Failure> {
         Self::role(setting, &["server"]).await
     }
 
-    /// A facade of this control service, ready.
+    /// Starts a facade of this control service and waits until it is ready.
     pub(crate) async fn facade(setting: &Setting, server: &Self) -> Result<Self, Failure> {
         let kubeconfig = server.data.join("facade.kubeconfig");
         Self::role(setting, &["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy()]).await
     }
 
-    /// The same facade on a port that clients know.
+    /// Starts a facade on a fixed port and waits until it is ready.
     pub(crate) async fn facade_on(setting: &Setting, server: &Self, port: u16) -> Result<Self, Failure> {
         let (kubeconfig, port) = (server.data.join("facade.kubeconfig"), port.to_string());
         let role = ["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy(), "--secure-port", &port];
         Self::run(&binary()?, setting, setting.fresh("portico-")?, &role).await
     }
 
-    /// All in one on the folder of one that has ended ([`Self::end`]), ready, and how many milliseconds that took.
+    /// Starts all-in-one on the folder of an ended process ([`Self::end`]); also returns the milliseconds until it was ready.
     pub(crate) async fn again(
         setting: &Setting,
         folder: PathBuf,
@@ -87,7 +87,7 @@ impl Portico {
     async fn run(binary: &Path, setting: &Setting, folder: PathBuf, role: &[&str]) -> Result<Self, Failure> {
         let data = folder.join("data");
         let file = folder.join("addresses.json");
-        // One that was killed has left its own.
+        // A killed process leaves its file.
         if file.exists() {
             std::fs::remove_file(&file)?;
         }
@@ -108,18 +108,18 @@ impl Portico {
         Ok(Self { process, addresses, folder, data })
     }
 
-    /// Ends it, and says where its data folder `data` is.
+    /// Ends the process, and returns the folder that contains its data folder `data`.
     pub(crate) fn end(self) -> PathBuf {
         self.folder
     }
 
-    /// The facade's endpoint, as the admin.
+    /// Returns the facade's endpoint with the admin's certificate.
     pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
         let address = self.addresses.https.ok_or("this process has no facade")?;
         Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 
-    /// A connection of its own to the control service, as the admin.
+    /// Opens a new connection to the control service, as the admin.
     pub(crate) fn control(&self) -> Result<Client, Failure> {
         if self.addresses.grpc.is_none() {
             return Err("this process has no control service".into());
@@ -130,12 +130,12 @@ impl Portico {
     }
 }
 
-/// The binary on a data folder, with no setting from our own environment.
+/// Returns a command of the binary with this data folder, without Portico settings of the environment.
 pub(crate) fn command(data: &Path) -> Result<Command, Failure> {
     Ok(command_of(&binary()?, data))
 }
 
-/// See [`command`], of any binary.
+/// Returns a command as [`command`] does, for any binary.
 pub(crate) fn command_of(binary: &Path, data: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTICO_")) {
@@ -145,7 +145,7 @@ pub(crate) fn command_of(binary: &Path, data: &Path) -> Command {
     command
 }
 
-/// `PORTICO_BIN`, or `portico` beside this program: both are built into the same folder.
+/// Returns the path of the binary: `PORTICO_BIN`, or `portico` in the folder of this program.
 pub(crate) fn binary() -> Result<PathBuf, Failure> {
     let beside = || std::env::current_exe().map(|program| program.with_file_name("portico"));
     let path = std::env::var_os("PORTICO_BIN").map_or_else(beside, |path| Ok(path.into()))?;

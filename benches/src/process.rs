@@ -1,4 +1,4 @@
-//! Processes that a bench starts, and ends: by their handle, never by name.
+//! Processes that a bench starts. They are ended by their handle, never by name.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Failure;
 
-/// How long anything may take to come up, or to happen.
+/// Timeout of starts and other events.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running process; it ends when this is dropped.
@@ -20,12 +20,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a command; what it says goes to `log`.
+    /// Starts a command with output to the file `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, Failure> {
         Self::logging(command, File::create(log)?)
     }
 
-    /// Starts a command; what it says goes to this file.
+    /// Starts a command with output to this file.
     pub(crate) fn logging(command: &mut Command, log: File) -> Result<Self, Failure> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
@@ -33,12 +33,12 @@ impl Process {
         Ok(Self { child, name })
     }
 
-    /// Its id.
+    /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Fails if it has ended by itself.
+    /// Fails if the process has ended.
     pub(crate) fn alive(&mut self) -> Result<(), Failure> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -46,32 +46,32 @@ impl Process {
         }
     }
 
-    /// Resident memory in MiB.
+    /// Returns the resident memory in MiB.
     pub(crate) fn resident(&self) -> Result<f64, Failure> {
         Ok(field(self.id(), "VmRSS:")? / 1024.0)
     }
 
-    /// The part of it that no file backs, in MiB.
+    /// Returns the part of the resident memory that no file backs, in MiB.
     pub(crate) fn anonymous(&self) -> Result<f64, Failure> {
         Ok(field(self.id(), "RssAnon:")? / 1024.0)
     }
 
-    /// Processor time that it and its children have used. Unlike rates, it hardly depends on what else the machine does.
+    /// Returns the processor time of the process and its children. Unlike rates, it hardly depends on other load of the machine.
     pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
         Ok(Duration::from_nanos(processor_nanos(self.id())?))
     }
 
-    /// Ends it by a command of its own, for one whose children would outlive a kill.
+    /// Ends the process with a stop command, for processes whose children would outlive a kill.
     pub(crate) fn end_by(&mut self, command: &mut Command) {
-        // When the command fails, the drop kills what is left.
+        // If the command fails, the drop kills the process.
         if command.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
             let _ = self.child.wait();
         }
     }
 
-    /// Ends it at once.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
-        // It may have ended by itself: then there is nothing to do.
+        // Fails if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -89,7 +89,7 @@ fn field(process: u32, name: &str) -> Result<f64, Failure> {
     Ok(value.ok_or_else(|| format!("process {process} has no {name}"))?.parse()?)
 }
 
-/// All threads of a process and of its children.
+/// Returns the processor time of all threads of a process and of its children.
 fn processor_nanos(process: u32) -> Result<u64, Failure> {
     let mut nanos = 0;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
@@ -103,12 +103,12 @@ fn processor_nanos(process: u32) -> Result<u64, Failure> {
     Ok(nanos)
 }
 
-/// A port that was free a moment ago.
+/// Returns an address with a port that was free at the time of the call.
 pub(crate) fn free_address() -> Result<SocketAddr, Failure> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// Asks every millisecond until there is an answer, for [`PATIENCE`].
+/// Calls `probe` every millisecond until it returns a value, for at most [`EVENT_TIMEOUT`].
 pub(crate) async fn until<T>(
     what: &str,
     mut probe: impl AsyncFnMut() -> Result<Option<T>, Failure>,

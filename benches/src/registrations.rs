@@ -1,4 +1,4 @@
-//! APIServices: as messages for the gRPC client, as JSON for HTTPS; created by many clients at once.
+//! APIServices as messages for the gRPC client and as JSON for HTTPS, and their creation by concurrent clients.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -19,41 +19,41 @@ use crate::certificates::BACKEND;
 use crate::process::PATIENCE;
 use crate::{Failure, statistics::Latencies};
 
-/// Where the backends of an APIService are, without a Service.
+/// Annotation with the URLs of an APIService's backends, instead of a Service.
 const URLS: &str = "portico.dev/backend-urls";
-/// Which name they are verified by.
+/// Annotation with the server name that backends are verified against.
 const SERVER_NAME: &str = "portico.dev/backend-server-name";
 
-/// An APIService to be.
+/// An APIService to create.
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     /// `<group>`; the version is always v1.
     pub(crate) group: String,
-    /// Where the backend is; none: `spec.service` names a Service that does not exist.
+    /// URL of the backend; `None`: `spec.service` names a Service that does not exist.
     pub(crate) url: Option<String>,
-    /// Which name it shows.
+    /// Server name of the backend's certificate.
     pub(crate) server_name: String,
-    /// Whom to trust.
+    /// CA of the backend's certificate.
     pub(crate) ca_pem: String,
 }
 
 impl Registration {
-    /// One that leads to a backend.
+    /// Creates a registration of the backend with this URL.
     pub(crate) fn at(group: String, url: String, ca_pem: &str) -> Self {
         Self { group, url: Some(url), server_name: BACKEND.to_owned(), ca_pem: ca_pem.to_owned() }
     }
 
-    /// One that leads nowhere.
+    /// Creates a registration without a backend.
     pub(crate) fn nowhere(group: String, ca_pem: &str) -> Self {
         Self { group, url: None, server_name: BACKEND.to_owned(), ca_pem: ca_pem.to_owned() }
     }
 
-    /// Its name.
+    /// Returns the name of the APIService.
     pub(crate) fn name(&self) -> String {
         format!("v1.{}", self.group)
     }
 
-    /// A path that it serves.
+    /// Returns a path that the APIService serves.
     pub(crate) fn path(&self) -> String {
         format!("/apis/{}/v1", self.group)
     }
@@ -84,7 +84,7 @@ impl Registration {
     }
 }
 
-/// The JSON of an APIService for `default/backend` at a port; `url` becomes the annotation.
+/// Returns the JSON of an APIService for `default/backend` at a port; `url` becomes the annotation.
 pub(crate) fn json(group: &str, ca_pem: &str, port: u16, url: Option<&str>) -> String {
     let annotations = url.map_or_else(String::new, |url| format!(r#","annotations":{{"{URLS}":"{url}"}}"#));
     let ca = base64(ca_pem.as_bytes());
@@ -93,7 +93,7 @@ pub(crate) fn json(group: &str, ca_pem: &str, port: u16, url: Option<&str>) -> S
     )
 }
 
-/// The JSON of the Service that `json` names, leading to an address by name.
+/// Returns the JSON of the Service that `json` names, which resolves to an address by name.
 pub(crate) fn service_json(backend: SocketAddr) -> String {
     let port = backend.port();
     format!(
@@ -101,7 +101,7 @@ pub(crate) fn service_json(backend: SocketAddr) -> String {
     )
 }
 
-/// As a `caBundle` holds it.
+/// Encodes bytes as in `caBundle`.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -116,15 +116,15 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// How a set of creations went.
+/// Measurements of a set of creations.
 pub(crate) struct Created {
-    /// From the first request to the last acknowledgement.
+    /// Time from the first request to the last acknowledgement.
     pub(crate) time: Duration,
-    /// Of each.
+    /// Latency of each creation.
     pub(crate) latencies: Latencies,
 }
 
-/// Creates all, each client taking the next one as soon as its last is acknowledged.
+/// Creates all; each client takes the next one as soon as its last is acknowledged.
 pub(crate) async fn create(
     connections: &[Client],
     clients: usize,
@@ -137,7 +137,7 @@ pub(crate) async fn create(
         let (connection, next, all, send) = (connection.clone(), next.clone(), all.clone(), send.clone());
         tasks.spawn_until_cancelled("creator", async move {
             let outcome = client(&connection, &next, &all).await;
-            // The receiver went away when another client failed.
+            // The receiver is dropped if another client failed.
             let _ = send.send(outcome).await;
         });
     }
@@ -160,7 +160,7 @@ async fn client(connection: &Client, next: &AtomicUsize, all: &[Registration]) -
     Ok(nanos)
 }
 
-/// Deletes them by name.
+/// Deletes APIServices by name.
 pub(crate) async fn delete(connection: &Client, names: impl Iterator<Item = String>) -> Result<(), Failure> {
     for name in names {
         connection.api_services().delete(DeleteRequest { name, ..DeleteRequest::default() }).await?;
@@ -168,18 +168,17 @@ pub(crate) async fn delete(connection: &Client, names: impl Iterator<Item = Stri
     Ok(())
 }
 
-/// Waits until this many have a condition, whatever it says.
+/// Waits until this many APIServices have a condition of any status.
 pub(crate) async fn wait_checked(connection: &Client, wanted: usize) -> Result<(), Failure> {
     wait_conditions(connection, wanted, |_| true).await
 }
 
-/// Waits until this many are available.
+/// Waits until this many APIServices are available.
 pub(crate) async fn wait_available(connection: &Client, wanted: usize) -> Result<(), Failure> {
     wait_conditions(connection, wanted, |condition| condition.status == "True").await
 }
 
-/// Watches (asking again and again would be a load of its own) until so many APIServices of backends have an Available
-/// condition like this.
+/// Watches until this many APIServices of backends have an Available condition that `like` accepts (polling would add load).
 async fn wait_conditions(
     connection: &Client,
     wanted: usize,

@@ -1,4 +1,4 @@
-//! What came out: a table for people, JSON for machines.
+//! Results of a run: a table for people, JSON for programs.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -9,18 +9,18 @@ use serde::Serialize;
 
 use crate::Failure;
 
-/// What is wanted of a figure.
+/// Goal of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
-    /// Less is better.
+    /// Upper bound.
     AtMost(f64),
-    /// More is better.
+    /// Lower bound.
     AtLeast(f64),
-    /// Reported for context.
+    /// No goal: the figure is reported for context.
     None,
 }
 
-/// One line.
+/// One line of the report.
 #[derive(Debug, Serialize)]
 struct Figure {
     bench: &'static str,
@@ -33,7 +33,7 @@ struct Figure {
     reached: Option<bool>,
 }
 
-/// Every figure of a run, and what the machine was doing.
+/// All figures of a run, and the state of the machine.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     unix_time: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// An empty one.
+    /// Creates an empty report.
     pub(crate) fn begin() -> Self {
         Self {
             unix_time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Adds a figure and says it at once.
+    /// Adds a figure and prints it as progress.
     pub(crate) fn add(
         &mut self,
         bench: &'static str,
@@ -80,14 +80,14 @@ impl Report {
         self.figures.push(figure);
     }
 
-    /// Says that something was not measured, and why.
+    /// Records that a measurement was skipped, with the reason.
     pub(crate) fn skip(&mut self, what: &str, why: &str) {
         let text = format!("{what}: SKIPPED: {why}");
         note(&text);
         self.skipped.push(text);
     }
 
-    /// The table, and JSON where it is wanted.
+    /// Prints the table, and writes JSON to the file if one is given.
     pub(crate) fn print(&mut self, json: Option<&Path>) -> Result<(), Failure> {
         self.load_average_after = load_average();
         let mut text = format!(
@@ -119,7 +119,7 @@ fn line(figure: &Figure) -> String {
     format!("{bench:<14} {name:<58} {:>10} {unit:<6} {target:>12} {verdict}", number(figure.measured))
 }
 
-/// Three digits or so, whatever the size.
+/// Formats a value with about three digits.
 fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,
@@ -129,13 +129,13 @@ fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Progress, beside the table.
+/// Prints progress to standard error.
 pub(crate) fn note(text: &str) {
-    // Where standard error is closed, nothing is left to report that to.
+    // Nothing can be reported if standard error is closed.
     let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
 }
 
-/// 1, 5 and 15 minutes.
+/// Returns the load averages of 1, 5 and 15 minutes.
 pub(crate) fn load_average() -> String {
     read("/proc/loadavg").split(' ').take(3).collect::<Vec<_>>().join(" ")
 }

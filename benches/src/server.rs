@@ -1,4 +1,4 @@
-//! An HTTPS server that what is measured calls, on threads of its own. It must not know what it is asked.
+//! An HTTPS server on separate threads, which measured servers call. It does not depend on the content of requests.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,13 +21,13 @@ use crate::Failure;
 
 /// A running server; it ends when this is dropped.
 pub(crate) struct Server {
-    /// Where it listens.
+    /// Address on which it listens.
     pub(crate) address: SocketAddr,
     runtime: Option<Runtime>,
 }
 
 impl Server {
-    /// Listens on a free port; `answer` makes the answer to each request.
+    /// Listens on a free port; `answer` creates the response to each request.
     pub(crate) fn start<F, A>(tls: ServerConfig, answer: F) -> Result<Self, Failure>
     where
         F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
@@ -76,7 +76,7 @@ where
 {
     let _ = stream.set_nodelay(true);
     let handshake = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream));
-    // Whoever cannot shake hands, or goes away, says so on the other side.
+    // The client observes a failed handshake.
     let Ok(Ok(stream)) = handshake.await else { return };
     let service = service_fn(move |request| {
         let answered = answer(request);

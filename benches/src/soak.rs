@@ -1,5 +1,5 @@
-//! `portico-benches soak`: objects, definitions, APIServices, tokens and watches come and go, always under new names, while the
-//! resident memory of the process is sampled: what is kept of what is gone shows as a slope (docs/internals/torture.md).
+//! `portico-benches soak`: objects, definitions, APIServices, tokens and watches are created and deleted, always with new names,
+//! while the resident memory of the process is sampled: a leak shows as a slope (docs/internals/torture.md).
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -20,24 +20,24 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const TOKEN: &str = "/api/v1/namespaces/default/serviceaccounts/default/token";
 const SAMPLE: Duration = Duration::from_secs(5);
-/// One round in so many has a definition, an APIService and a token, too.
+/// Rounds for each one that also has a definition, an APIService and a token.
 const HEAVY: u64 = 5;
 
-/// What a soak is made of.
+/// Options of a soak run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Soak {
-    /// How long.
+    /// Duration in minutes.
     #[arg(long, default_value_t = 15)]
     minutes: u64,
     /// Rounds a second.
     #[arg(long, default_value_t = 5)]
     rate: u32,
-    /// Where the data folder is made. Default: the temporary folder.
+    /// Folder for the data folder. Default: the temporary folder.
     #[arg(long)]
     pub(crate) dir: Option<std::path::PathBuf>,
 }
 
-/// Runs, and prints the samples and their slope.
+/// Runs the soak, and prints the samples and their slope.
 pub(crate) async fn run(setting: &Setting, options: &Soak) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
@@ -88,14 +88,14 @@ async fn object(client: &mut Client, round: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A definition, an object of it where it is served by then, and its end.
+/// Creates and deletes a definition, and an object of it if it is served by then.
 async fn definition(client: &mut Client, round: u64) -> Result<(), Failure> {
     let (plural, group) = (format!("soaks{round}"), "soak.example.com");
     let body = format!(
         r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"{plural}.{group}"}},"spec":{{"group":"{group}","scope":"Cluster","names":{{"plural":"{plural}","kind":"Soak{round}"}},"versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}]}}}}"#
     );
     client.must(Method::POST, DEFINITIONS, body).await?;
-    // Whether it is served yet is not the question here.
+    // The definition need not be served yet.
     let custom = format!(r#"{{"apiVersion":"{group}/v1","kind":"Soak{round}","metadata":{{"name":"one"}}}}"#);
     client.send(Method::POST, &format!("/apis/{group}/v1/{plural}"), custom).await?;
     client.must(Method::DELETE, &format!("{DEFINITIONS}/{plural}.{group}"), String::new()).await?;
@@ -109,7 +109,7 @@ async fn api_service(client: &mut Client, round: u64, ca: &str) -> Result<(), Fa
     Ok(())
 }
 
-/// MiB a minute, by least squares.
+/// Returns the slope in MiB a minute, by least squares.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand samples")]
 fn slope(samples: &[(f64, f64)]) -> f64 {
     let count = samples.len() as f64;

@@ -1,4 +1,4 @@
-//! Percentiles and medians. It must not know what they are of.
+//! Percentiles and medians, independent of their use.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use std::time::Duration;
 pub(crate) struct Latencies(Vec<u64>);
 
 impl Latencies {
-    /// From nanoseconds in any order.
+    /// Creates latencies from nanoseconds in any order.
     pub(crate) fn new(mut nanos: Vec<u64>) -> Self {
         nanos.sort_unstable();
         Self(nanos)
     }
 
-    /// How many.
+    /// Number of latencies.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The latency that `share` (0 to 1) of all do not exceed, in microseconds; 0 without any.
+    /// Returns the latency that `share` (0 to 1) of all do not exceed, in microseconds; 0 if there are none.
     pub(crate) fn micros(&self, share: f64) -> f64 {
         let last = self.0.len().saturating_sub(1);
         #[expect(
@@ -32,19 +32,19 @@ impl Latencies {
     }
 }
 
-/// The median; of an even number the lower one. 0 of nothing.
+/// Returns the median; the lower one for an even number, 0 for an empty slice.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// The median of what is taken from each round.
+/// Returns the median of a value of each round.
 pub(crate) fn median_of<T>(rounds: &[T], take: impl Fn(&T) -> f64) -> f64 {
     median(&rounds.iter().map(take).collect::<Vec<_>>())
 }
 
-/// The median of the ratios of what was measured in the same round: a round that something else disturbed disturbs both.
+/// Returns the median of the ratios within each round: a disturbance affects both measurements of its round.
 pub(crate) fn median_ratio<T>(of: &[T], to: &[T], take: impl Fn(&T) -> f64) -> f64 {
     median(&of.iter().zip(to).map(|(of, to)| take(of) / take(to)).collect::<Vec<_>>())
 }

@@ -1,8 +1,8 @@
-//! `portico-benches torture`: concurrent clients and watchers against real processes while things go wrong, and a proof that
-//! nothing was lost, doubled, reordered or made up (docs/internals/torture.md).
+//! `portico-benches torture`: concurrent clients and watchers on real processes with injected faults, and a check that no
+//! event was lost, duplicated, reordered or invented (docs/internals/torture.md).
 //!
-//! The order of a run: start a cluster, let clients, watchers and faults (`faults.rs`) go on for the time given, heal, let every
-//! watcher catch up, start everything again, read it all, and check the whole history (`linear.rs`, `watched.rs`).
+//! Order of a run: start a cluster, run clients, watchers and faults (`faults.rs`) for the given time, heal, wait until every
+//! watcher has caught up, restart everything, read everything, and check the whole history (`linear.rs`, `watch_check.rs`).
 
 mod client;
 mod cluster;
@@ -48,36 +48,36 @@ use crate::process::until;
 use crate::report::note;
 use crate::{Failure, Setting};
 
-/// What a run is made of.
+/// Options of a torture run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Torture {
-    /// How long things go wrong, in seconds.
+    /// Duration of the faults, in seconds.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// Where chance begins; without it a new one. A seed gives the same requests and faults, not the same timing.
+    /// Seed of the random numbers; random by default. A seed reproduces the requests and faults, but not their timing.
     #[arg(long)]
     seed: Option<u64>,
-    /// Which processes; several are tortured one after the other.
+    /// Topologies to test, one after the other.
     #[arg(long, value_enum, default_values_t = [Topology::AllInOne, Topology::Split, Topology::Postgres, Topology::Etcd], value_delimiter = ',')]
     topology: Vec<Topology>,
     /// Clients, half of them over HTTPS to the facade and half over gRPC to the control services.
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// Objects that they fight over.
+    /// Objects that the clients write concurrently.
     #[arg(long, default_value_t = 12)]
     objects: usize,
-    /// The disk says that it has synced what it has not: the run must fail, which shows that it can.
+    /// Let the disk lose synced data: the run must fail, which proves that faults are detected.
     #[arg(long)]
     lying_disk: bool,
-    /// Keep logs and the history (JSON lines) here.
+    /// Folder for logs and the history (JSON lines).
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// Where data folders are made. Default: the temporary folder.
+    /// Folder for data folders. Default: the temporary folder.
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Runs; fails when a rule was broken.
+/// Runs the topologies; fails if a rule was violated.
 pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Failure> {
     let seed = options.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
     let shim = match Shim::compile(&setting.fresh("shim-")?)? {
@@ -101,7 +101,7 @@ pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Fail
     Ok(())
 }
 
-/// A cluster, and who uses it.
+/// A cluster, its clients and its watchers.
 struct Scene {
     topology: Topology,
     seed: u64,
@@ -133,7 +133,7 @@ impl Scene {
         Ok(Some(Self { topology, seed, cluster, recorder, watchers, watching }))
     }
 
-    /// The whole run; how many rules were broken.
+    /// Executes the run; returns the number of violations.
     async fn play(mut self, setting: &Setting, options: &Torture) -> Result<usize, Failure> {
         note(&format!("{:?}, seed {}, {} s", self.topology, self.seed, options.seconds));
         let mut random = StdRng::seed_from_u64(self.seed);
@@ -218,7 +218,7 @@ impl Scene {
         self.watchers.iter().map(|(shown, _)| shown.lock().clone()).collect()
     }
 
-    /// Heals, lets watchers catch up, starts everything again and reads it; the names of watchers that did not catch up.
+    /// Heals, waits until watchers have caught up, restarts everything and reads it; returns the watchers that did not catch up.
     async fn finish(
         &mut self,
         setting: &Setting,
@@ -286,10 +286,10 @@ impl Scene {
     }
 }
 
-/// What a watcher shows, and the revision that it is waited for.
+/// Record of a watcher, and the revision that it must reach.
 type Watching = (Arc<Mutex<Watched>>, Arc<AtomicU64>);
 
-/// Writes what each watcher must see at last.
+/// Makes the last writes, which each watcher must see.
 async fn write_last(writer: &mut Actor, watchers: &[Watching]) -> Result<(), Failure> {
     for (object, group) in [("end", "a"), ("end-b", "b"), ("object-0", "a")] {
         let revision = writer.write_last(object, group).await?;

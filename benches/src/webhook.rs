@@ -1,4 +1,4 @@
-//! An admission webhook: allows everything over TLS and kept connections, or never answers.
+//! An admission webhook over TLS and persistent connections that allows everything, or never responds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::Failure;
 use crate::certificates::Certificates;
 use crate::server::Server;
 
-/// The path of questions that get no answer.
+/// Path of reviews without a response.
 const SILENT: &str = "/silent";
 
 /// A running webhook; it ends when this is dropped.
@@ -45,17 +45,17 @@ impl Webhook {
         Ok(Self { server, asked })
     }
 
-    /// Where it answers.
+    /// Returns the URL that allows everything.
     pub(crate) fn url(&self) -> String {
         self.server.url()
     }
 
-    /// Where it takes questions and never answers.
+    /// Returns the URL that never responds.
     pub(crate) fn silent_url(&self) -> String {
         format!("{}{SILENT}", self.server.url())
     }
 
-    /// How many questions it was sent so far.
+    /// Returns the number of reviews received so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }

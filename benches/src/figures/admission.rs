@@ -1,7 +1,7 @@
-//! Creations of ConfigMaps of 1 KiB that webhooks and policies are asked about, beside those without any on the same server.
+//! Creations of ConfigMaps of 1 KiB with webhooks and policies, compared with creations without any on the same server.
 //!
-//! What is added is the difference of medians of two loads that follow each other. A configuration counts once requests show
-//! that it is in force, and is gone before the next.
+//! The added time is the difference of the medians of two consecutive loads. Measuring starts when requests show that a
+//! configuration is in effect, and the configuration is removed before the next one.
 
 mod configurations;
 mod contender;
@@ -19,12 +19,12 @@ use configurations::{Configuration, Subject};
 use contender::{Contender, Measured};
 
 const NAME: &str = "admission";
-/// Of rates; medians are those of one client.
+/// Clients for rates; medians are measured with one client.
 const CLIENTS: usize = 16;
-/// The rate with one webhook, of kube-apiserver's.
+/// Minimum rate with one webhook, relative to kube-apiserver's.
 const OF_KUBE: f64 = 4.0;
 
-/// A configuration and what it may add to a creation, in microseconds.
+/// A configuration, and its maximum addition to the time of a creation in microseconds.
 struct Case {
     what: &'static str,
     configuration: Configuration,
@@ -51,14 +51,14 @@ const CASES: [Case; 5] = [
     },
 ];
 
-/// What came back from a server, round by round.
+/// Measurements of one server, by round.
 #[derive(Default)]
 struct Rounds {
-    /// By 16 clients without webhooks and policies.
+    /// 16 clients without webhooks and policies.
     plain: Vec<Measured>,
-    /// The same with one webhook.
+    /// 16 clients with one webhook.
     asked: Vec<Measured>,
-    /// By one client, for each case: without, and with what it configures.
+    /// One client, for each case: without and with the configuration.
     pairs: [Vec<[Measured; 2]>; CASES.len()],
 }
 
@@ -73,7 +73,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// One client without and with the configuration of a case; for one webhook 16 clients, too.
+    /// Measures one client without and with the configuration of a case; for one webhook also 16 clients.
     async fn case(
         &mut self,
         setting: &Setting,
@@ -157,7 +157,7 @@ fn report_rounds(report: &mut Report, contender: &Contender<'_>, rounds: &Rounds
     }
 }
 
-/// Ours beside the peer, and beside the baseline.
+/// Reports the ratios of Portico to kube-apiserver and to the baseline.
 fn ratios(report: &mut Report, all: &[(Contender<'_>, Rounds)], before: &[(Contender<'_>, Rounds)]) {
     if let [(_, portico), (_, kube)] = all {
         let ratio = median_ratio(&portico.asked, &kube.asked, |one| one.load.per_second);

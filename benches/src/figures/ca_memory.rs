@@ -1,4 +1,4 @@
-//! Memory with 5,000 APIServices that trust 50 different CAs, each asked once.
+//! Memory with 5,000 APIServices that trust 50 different CAs, after one request to each.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ const NAME: &str = "ca-memory";
 const API_SERVICES: usize = 5000;
 const AUTHORITIES: usize = 50;
 const MAX_MIB: f64 = 100.0;
-/// Until what the requests needed is given back.
+/// Time for the release of memory of the requests.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A backend's name and who vouches for it.
+/// Server name of a backend, its CA and its certificate.
 struct Issuer {
     name: String,
     ca_pem: String,

@@ -1,6 +1,6 @@
-//! What the handler chain adds to a GET: a cached token, RBAC over thousands of bindings, priority and fairness, and an audit
-//! event of level Metadata in a file, beside the same server with none of it; the same on kube-apiserver. And the parts that can
-//! be called alone: a decision by RBAC, a look at a cached token.
+//! Cost of the handler chain for a GET: a cached token, RBAC over thousands of bindings, priority and fairness, and an audit
+//! event of level Metadata in a file, compared with the same server without them, and with kube-apiserver. Also measures the
+//! parts that can be called separately: a decision by RBAC, and a lookup of a cached token.
 
 mod alone;
 
@@ -23,7 +23,7 @@ use crate::statistics::{median, median_of};
 use crate::{Failure, Setting};
 
 const NAME: &str = "chain";
-/// What all of it may add to a GET, in microseconds.
+/// Maximum time that the chain may add to a GET, in microseconds.
 const ADDED: f64 = 40.0;
 pub(super) const BINDINGS: usize = 2_000;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -68,7 +68,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Flags of an audit log with a policy, in a folder of its own.
+/// Writes an audit policy to a new folder; returns the flags for the policy and the log.
 fn audit(setting: &Setting) -> Result<(String, String), Failure> {
     let folder = setting.fresh("audit-")?;
     let policy = folder.join("policy.yaml");
@@ -78,7 +78,7 @@ fn audit(setting: &Setting) -> Result<(String, String), Failure> {
 }
 
 impl<'a> Contender<'a> {
-    /// Lets a service account read, among thousands of others' bindings.
+    /// Creates a service account with permission to read, among thousands of other bindings.
     async fn prepare(name: &'static str, servers: [(&'a Process, Endpoint); 2]) -> Result<Self, Failure> {
         let [plain, whole] = servers;
         let servers = [prepared(plain).await?, prepared(whole).await?];
@@ -129,14 +129,14 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// A server with bindings, and the GET of a service account that one of them allows.
+/// Creates the bindings; returns the server and a GET of a service account that one of them allows.
 async fn prepared(
     (process, endpoint): (&Process, Endpoint),
 ) -> Result<(&Process, Endpoint, Request<Full<Bytes>>), Failure> {
     let mut client = endpoint.client().await?;
     let role = r#"{"metadata":{"name":"chain"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["configmaps"]}]}"#;
     client.must(Method::POST, &format!("{RBAC}/clusterroles"), role.to_owned()).await?;
-    // kube-apiserver alone makes neither for a namespace.
+    // A kube-apiserver without controllers creates neither in a namespace.
     let named = r#"{"metadata":{"name":"chain"}}"#;
     client.must(Method::POST, MAPS, named.to_owned()).await?;
     client.must(Method::POST, ACCOUNTS, named.to_owned()).await?;
@@ -157,7 +157,7 @@ async fn prepared(
         return Err(format!("no token: {status}").into());
     }
     let issued: Issued = serde_json::from_slice(&body)?;
-    // Without the administrator's certificate, which would count first.
+    // Without the administrator's certificate, which would take precedence.
     let endpoint = Endpoint { tls: credulous_tls(), ..endpoint };
     let mut request = endpoint.get(&format!("{MAPS}/chain"))?;
     let bearer = HeaderValue::from_str(&format!("Bearer {}", issued.status.token))?;

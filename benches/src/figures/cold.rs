@@ -1,5 +1,5 @@
-//! What the first answers of a fresh server cost: `kubectl get pods` with a cold cache, and OpenAPI documents, which are
-//! made when they are first asked for.
+//! Time of the first responses of a new server: `kubectl get pods` without a cache, and OpenAPI documents, which are
+//! created on first use.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ const AGGREGATED: &str =
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const PODS: &str = "/api/v1/namespaces/default/pods?limit=500";
 
-/// Requests one after the other over a new connection, and how many milliseconds they may take together.
+/// Consecutive requests over a new connection, and their maximum total time in milliseconds.
 struct Scene {
     name: &'static str,
     requests: &'static [(&'static str, &'static str)],
@@ -65,7 +65,8 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Milliseconds from the first request's first byte to the last answer's last, without the handshake.
+/// Returns the milliseconds from the first byte of the first request to the last byte of the last
+/// response, without the handshake.
 async fn once(endpoint: &Endpoint, scene: &Scene) -> Result<f64, Failure> {
     let mut client = endpoint.client().await?;
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Creations of APIServices by gRPC: how many a second are durable, and when the last condition is written.
+//! Creations of APIServices by gRPC: durable creations per second, and the time until the last condition is written.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,7 +17,7 @@ const CLIENTS: usize = 64;
 const MANY_PER_SECOND: f64 = 8000.0;
 const ONE_PER_SECOND: f64 = 1500.0;
 const CONDITIONS_SECONDS: f64 = 10.0;
-/// Rounds are long and write a lot: at most this many.
+/// Maximum number of rounds, which are long and write a lot.
 const MAX_ROUNDS: usize = 5;
 /// Creations of the single client.
 const SINGLE: usize = 3000;
@@ -99,7 +99,7 @@ fn rate(created: &Created) -> f64 {
     count / created.time.as_secs_f64()
 }
 
-/// What one durable write costs here at least.
+/// Measures the minimum latency of a durable write on this machine.
 fn sync_latency(setting: &Setting) -> Result<Latencies, Failure> {
     let mut file = File::create(setting.fresh("sync-")?.join("file"))?;
     let mut nanos = Vec::new();

@@ -1,5 +1,5 @@
-//! Custom resources of 20 fields and three rules: durable creations, what validating one takes, LISTs, and schemas that are
-//! made to be expensive.
+//! Custom resources of 20 fields and three rules: durable creations, time to validate one, LISTs, and schemas that are
+//! designed to be expensive.
 
 mod expensive;
 mod things;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     expensive::measure(setting, report).await
 }
 
-/// Who is measured.
+/// A measured server.
 struct Measured<'a> {
     name: &'static str,
     process: &'a Process,
@@ -51,7 +51,7 @@ impl<'a> Measured<'a> {
         Ok(Self { name: "kube-apiserver", process: &kube.server, endpoint: kube.endpoint(setting)? })
     }
 
-    /// What is wanted of ours, and nothing of the peer.
+    /// Returns the goal for Portico, and none for other servers.
     fn goal(&self, goal: Goal) -> Goal {
         if self.name == PORTICO { goal } else { Goal::None }
     }
@@ -88,7 +88,7 @@ async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure
     Ok(())
 }
 
-/// A round of creations, and the microseconds of processor time that each took the server.
+/// Runs a round of creations; also returns the server's processor time per creation in microseconds.
 async fn create(setting: &Setting, one: &Measured<'_>, round: usize) -> Result<(Load, f64), Failure> {
     let time = Duration::from_secs(setting.options.seconds);
     let before = one.process.processor_time()?;
@@ -101,7 +101,7 @@ async fn create(setting: &Setting, one: &Measured<'_>, round: usize) -> Result<(
     Ok((load, took))
 }
 
-/// Each after the other, so that each has the machine for itself.
+/// Measures one server after the other, so that each can use the whole machine.
 async fn lists(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     list(setting, &Measured::portico(setting, &portico)?, report).await?;
@@ -127,7 +127,7 @@ async fn list(setting: &Setting, one: &Measured<'_>, report: &mut Report) -> Res
     let before = one.process.resident()?;
     let begun = Instant::now();
     endpoint.client().await?.get(COLLECTION).await?;
-    // Of a slow one a few fit into a round, too.
+    // Long enough for several responses of a slow server.
     let time = Duration::from_secs(setting.options.seconds).max(begun.elapsed() * 5);
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds {

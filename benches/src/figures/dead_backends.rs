@@ -1,4 +1,4 @@
-//! What 100 dead backends do to requests to a live one: half refuse connections, half accept and never answer.
+//! Effect of 100 dead backends on requests to a live one: half refuse connections, half accept and never respond.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::{Failure, Setting};
 const NAME: &str = "dead-backends";
 const DEAD: usize = 100;
 const P99_RATIO: f64 = 1.25;
-/// Between two requests to dead backends, all the while: somebody keeps asking for them.
+/// Interval between two requests to dead backends during the measurement.
 const ASK_DEAD: Duration = Duration::from_millis(10);
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
@@ -52,7 +52,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Registrations of backends that are not there.
+/// Returns registrations of unreachable backends.
 fn graves(setting: &Setting, silent: &TcpListener) -> Result<Vec<Registration>, Failure> {
     let (silent, refusing) = (silent.local_addr()?, free_address()?);
     let at = |at| {
@@ -75,7 +75,7 @@ async fn beside_the_dead(
     let tasks = TaskSet::new();
     let (other, paths) = (endpoint.clone(), dead.iter().map(Registration::path).collect());
     tasks.spawn_until_cancelled("ask-dead", async move {
-        // How it ends does not matter: what is measured is the others.
+        // An error does not matter: only the live backend is measured.
         let _ = ask(&other, paths).await;
     });
     let load = get(endpoint, live, CLIENTS, time).await?.clean("live beside dead")?;

@@ -1,5 +1,5 @@
-//! Definitions of 100 properties each: how fast many of them are served, what each takes in memory, and what the next one
-//! costs when thousands are there.
+//! Definitions of 100 properties each: time until many of them are served, memory per definition, and the cost of the next one
+//! when thousands exist.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -30,19 +30,19 @@ const MANY_READY_MS: f64 = 400.0;
 const NEXT_MS: f64 = 20.0;
 const NEXT_OPENAPI_MS: f64 = 100.0;
 const DISCOVERY_MS: f64 = 20.0;
-/// Ten definitions share a group, as operators have it.
+/// Number of definitions that share a group, as those of operators do.
 const PER_GROUP: usize = 10;
 
 fn group(at: usize) -> String {
     format!("g{}.bench.example.com", at / PER_GROUP)
 }
 
-/// Where the objects of a definition are.
+/// Returns the path of a definition's objects.
 pub(super) fn collection(at: usize) -> String {
     format!("/apis/{}/v1/things{at}", group(at))
 }
 
-/// A definition with properties of several types, with descriptions as real ones have them.
+/// Returns a definition with properties of several types, with descriptions as in real ones.
 pub(super) fn definition(at: usize) -> String {
     let mut properties = String::new();
     for property in 0..PROPERTIES {
@@ -71,7 +71,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     many(setting, report).await
 }
 
-/// Creates these definitions and waits until all of them are served; milliseconds.
+/// Creates these definitions and waits until all of them are served; returns the milliseconds.
 pub(super) async fn serve(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<f64, Failure> {
     let begun = Instant::now();
     let writers = (0..WRITERS).map(|writer| {
@@ -95,7 +95,7 @@ async fn served(client: &mut Client, path: &str) -> Result<(), Failure> {
     until(path, async || Ok((client.get(path).await? == StatusCode::OK).then_some(()))).await
 }
 
-/// KiB per definition that a process has taken since it held so many MiB.
+/// Returns the growth of a process's memory from `before` (in MiB), in KiB per definition.
 #[expect(clippy::cast_precision_loss, reason = "hundreds")]
 fn each(process: &Process, before: f64, count: usize) -> Result<f64, Failure> {
     Ok((process.resident()? - before) * 1024.0 / count as f64)
@@ -154,7 +154,7 @@ async fn many(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The next definitions: each in a group of its own.
+/// Measures further definitions, each in a separate group.
 async fn next(client: &mut Client, setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let (mut first, mut openapi) = (Vec::new(), Vec::new());
     for round in 0..setting.options.rounds {

@@ -20,10 +20,10 @@ const CLIENTS: usize = 16;
 const CONNECTIONS: usize = 50;
 const WATCHES_PER_CONNECTION: usize = 200;
 const WATCHES: usize = CONNECTIONS * WATCHES_PER_CONNECTION;
-/// Rate of creations with the watches, of the rate without.
+/// Minimum rate of creations with the watches, relative to the rate without.
 const SHARE: f64 = 0.5;
 
-/// A load and the microseconds of processor time of each creation.
+/// A load, and the processor time per creation in microseconds.
 struct Measured {
     load: Load,
     micros: f64,
@@ -75,7 +75,7 @@ async fn create(
     Ok(Measured { load, micros })
 }
 
-/// Opens watches that match no object: every other one by name, the rest by label.
+/// Opens watches that match no object: half of them select by name, half by label.
 async fn open(endpoint: &Endpoint, tasks: &TaskSet) -> Result<Vec<Incoming>, Failure> {
     let mut watches = Vec::with_capacity(WATCHES);
     for connection in 0..CONNECTIONS {

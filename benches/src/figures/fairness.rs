@@ -1,7 +1,7 @@
-//! One user's flood of slow requests over 64 connections, and what another user of the same priority level sees of it, beside
-//! kube-apiserver; and what queueing costs a request that never waits.
+//! A flood of slow requests by one user over 64 connections, and its effect on another user of the same priority level, also on
+//! kube-apiserver; and the cost of queueing for a request that does not wait.
 //!
-//! The backend answers after 40 to 60 ms, so that seats and not processors are what is short.
+//! The backend responds after 40 to 60 ms, so that seats, not processors, are the bottleneck.
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ const NAME: &str = "fairness";
 const CLIENTS: usize = 64;
 /// Connections of the other user.
 const FEW: usize = 4;
-/// The other user's p99 during the flood, of that alone.
+/// Maximum p99 of the other user during the flood, relative to that without a flood.
 const P99_OF_ALONE: f64 = 1.2;
-/// What the queues may cost a request, in microseconds of processor time.
+/// Maximum cost of the queues per request, in microseconds of processor time.
 const OVERHEAD: f64 = 2.0;
 const FLOOD: &str = "flood";
 const OTHER: &str = "other";
 const GROUP: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const NOT_QUEUED: &str = "--enable-priority-and-fairness=false";
 
-/// A server, and what the other user saw of it, round by round.
+/// A server, and the loads of the other user, by round.
 struct Contender<'a> {
     name: &'static str,
     endpoint: Endpoint,
@@ -74,7 +74,7 @@ impl<'a> Contender<'a> {
         let time = Duration::from_secs(setting.options.seconds);
         let alone = as_user(&self.endpoint, path, OTHER, FEW, time).await?.clean(self.name)?;
         let before = self.process.processor_time()?;
-        // The flood begins earlier and ends later: its grace is the other's.
+        // The flood starts earlier and ends later than the other user's load.
         let flood = as_user(&self.endpoint, path, FLOOD, CLIENTS, time + Duration::from_secs(1));
         let (flood, flooded) = tokio::join!(flood, as_user(&self.endpoint, path, OTHER, FEW, time));
         let (flood, flooded) = (flood?, flooded?.clean(self.name)?);
@@ -108,7 +108,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// GETs as somebody whom the admin impersonates.
+/// Sends GETs as a user that the admin impersonates.
 async fn as_user(
     endpoint: &Endpoint,
     path: &str,
@@ -121,7 +121,8 @@ async fn as_user(
     drive(endpoint, connections, time, move |_, _| Ok(request.clone())).await
 }
 
-/// A level of about 20 seats in which all of the flood may wait, for both users, who may read what the backend serves.
+/// Creates a priority level of about 20 seats whose queues hold the flood, for both users, and
+/// permission to read from the backend.
 async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
     let mut client = endpoint.client().await?;
     let queuing = r#"{"queues":64,"handSize":6,"queueLengthLimit":50}"#;
@@ -153,7 +154,7 @@ async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The processor time of a request that never waits, with queues and without, in turns.
+/// Measures the processor time of a request that does not wait, alternating between servers with and without queues.
 async fn overhead(setting: &Setting, queued: &Portico, report: &mut Report) -> Result<(), Failure> {
     let plain = Portico::with(setting, &[NOT_QUEUED]).await?;
     let time = Duration::from_secs(setting.options.seconds);

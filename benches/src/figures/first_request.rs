@@ -1,4 +1,4 @@
-//! From POST of an APIService to the first proxied 200, through one facade: alone, among 1,000 others, remote.
+//! Time from POST of an APIService to the first proxied 200, through one facade: without others, among 1,000 others, remote.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const OTHERS: usize = 1000;
 const P50_MS: f64 = 4.0;
 const P99_MS: f64 = 15.0;
 const REMOTE_P50_MS: f64 = 10.0;
-/// Between two registrations, so that one does not measure the clearing-up of another.
+/// Pause between two registrations, so that the removal of one does not affect the next.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
@@ -93,7 +93,7 @@ async fn series(
     Ok(Latencies::new(nanos))
 }
 
-/// Nanoseconds.
+/// Returns the nanoseconds of one registration.
 async fn once(client: &mut Client, group: &str, body: String) -> Result<u64, Failure> {
     let path = format!("/apis/{group}/v1/things");
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Bodies that are made to be expensive, of nearly 3 MiB or of as many values as are accepted: how long each keeps the
-//! server busy until it is refused or done, and the latency of another user's GETs in the meantime, on both peers.
+//! Bodies that are designed to be expensive, of nearly 3 MiB or with the maximum number of values: time for which each keeps
+//! the server busy, and the latency of another user's GETs in the meantime, on Portico and kube-apiserver.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -18,23 +18,23 @@ use crate::report::{Goal, Report, note};
 use crate::{Failure, Setting};
 
 const NAME: &str = "hostile";
-/// Just under the limit of a body.
+/// Size just below the limit of a body.
 const BYTES: usize = 3 * 1024 * 1024 - 1024;
-/// Values that are still accepted in one body, with room for what is around them.
+/// Values accepted in one body, with room for the values around them.
 const VALUES: usize = 99_900;
 const MAX_MS: f64 = 100.0;
-/// Clients that send such bodies all the time while another user reads.
+/// Clients that send such bodies continuously while another user reads.
 const ATTACKERS: usize = 8;
 const OTHERS_P99_MS: f64 = 20.0;
 const LIVEZ_P99_MS: f64 = 50.0;
 const LIVEZ: &str = "/livez";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
-/// Objects that selectors are compared with, and connections that create them.
+/// Objects that selectors are compared with.
 const LABELLED: usize = 5_000;
 const WRITERS: usize = 16;
 /// Terms of a selector.
 const SELECTED: usize = 3_000;
-/// Maximum bytes of one: the HTTP library takes URIs of up to 65,534.
+/// Maximum bytes of a selector: the HTTP library accepts URIs of up to 65,534.
 const MAX_SELECTOR: usize = 65_000;
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -79,7 +79,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     others(setting, "kube-apiserver", &endpoint, &bodies, report).await
 }
 
-/// Latency of another user's GETs and of health checks, alone and during each attack. Only Portico has goals.
+/// Measures another user's GETs and health checks, without and during each attack. Only Portico has goals.
 async fn others(
     setting: &Setting,
     server: &str,
@@ -117,7 +117,7 @@ async fn others(
 
 type Attack = (&'static str, Vec<Request<Full<Bytes>>>);
 
-/// The requests that several clients repeat while another user reads.
+/// Returns the requests that several clients repeat while another user reads.
 fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure> {
     let requests: Vec<_> = bodies.iter().map(|body| body.request(endpoint)).collect::<Result<_, _>>()?;
     let aliases = Body {
@@ -150,7 +150,7 @@ fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure>
     ])
 }
 
-/// Objects with ten labels each.
+/// Creates objects with ten labels each.
 async fn labelled(endpoint: &Endpoint) -> Result<(), Failure> {
     let labels: Vec<String> = (0..10).map(|at| format!(r#""l{at}":"v{at}""#)).collect();
     let labels = labels.join(",");
@@ -169,7 +169,7 @@ async fn labelled(endpoint: &Endpoint) -> Result<(), Failure> {
     futures::future::try_join_all(writers).await.map(drop)
 }
 
-/// Lists of aliases of lists of aliases.
+/// Returns YAML with nested lists of aliases.
 fn aliases(levels: usize) -> String {
     let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..levels {
@@ -187,7 +187,7 @@ impl Body {
     }
 }
 
-/// Milliseconds; any answer will do, as long as there is one.
+/// Returns the milliseconds of a request with any response.
 async fn once(endpoint: &Endpoint, body: &Body) -> Result<f64, Failure> {
     let mut client = endpoint.client().await?;
     let request = body.request(endpoint)?;
@@ -270,7 +270,7 @@ fn bodies() -> Vec<Body> {
     ]
 }
 
-/// As many items as fit between the two ends, each of so many values; no more than are accepted.
+/// Returns as many items as fit between `begin` and `end`, each of `values` values, within the accepted number of values.
 fn filled(
     begin: &str,
     end: &str,
@@ -280,7 +280,7 @@ fn filled(
     up_to(VALUES / values, begin, end, item)
 }
 
-/// As many items as fit between the two ends, and no more than `most`.
+/// Returns as many items as fit between `begin` and `end`, and at most `most`.
 fn up_to(
     most: usize,
     begin: &str,

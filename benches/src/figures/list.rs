@@ -1,4 +1,4 @@
-//! LISTs: 3,000 ConfigMaps of 1 KiB whole, plain and as gzip; 100,000 page by page, and what they take in memory.
+//! LISTs: 3,000 ConfigMaps of 1 KiB at once, plain and as gzip; 100,000 in pages, and their memory.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Resident memory of the all-in-one with nothing to do.
+//! Resident memory of an idle all-in-one process.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{Failure, Setting};
 
 const NAME: &str = "memory";
 const IDLE_MIB: f64 = 30.0;
-/// After the start, until what the start needed is given back.
+/// Time after the start for the release of temporary memory.
 const SETTLE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {

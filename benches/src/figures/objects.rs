@@ -1,4 +1,4 @@
-//! ConfigMaps of 1 KiB over HTTPS: GET, POST and PUT by 16 clients; GETs beside a split pair as well.
+//! ConfigMaps of 1 KiB over HTTPS: GET, POST and PUT by 16 clients; GETs also on a split pair.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ const GETS_OF_KUBE: f64 = 8.0;
 const POSTS: f64 = 8_000.0;
 const PUTS: f64 = 6_000.0;
 const SPLIT: f64 = 0.5;
-/// What a change may cost.
+/// Maximum relative cost of a change, compared with the baseline.
 pub(super) const OF_BASELINE: f64 = 1.03;
-/// Where the objects live.
+/// Path of the collection of objects.
 pub(super) const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A ConfigMap with one value of 1 KiB.
+/// Returns a ConfigMap with one value of 1 KiB.
 pub(super) fn config_map(name: &str, text: char) -> String {
     let value: String = std::iter::repeat_n(text, 1024).collect();
     format!(
@@ -33,7 +33,7 @@ pub(super) fn config_map(name: &str, text: char) -> String {
     )
 }
 
-/// One of those beside each other, and what came back from it, round by round.
+/// A compared server, and its measurements by round.
 struct Contender<'a> {
     name: &'static str,
     endpoint: Endpoint,
@@ -43,7 +43,7 @@ struct Contender<'a> {
     puts: Vec<Measured>,
 }
 
-/// One load, and the microseconds of processor time that each request took.
+/// A load, and the processor time per request in microseconds.
 struct Measured {
     load: Load,
     micros: f64,
@@ -58,7 +58,7 @@ impl<'a> Contender<'a> {
         self.processes.iter().map(|process| process.processor_time()).sum()
     }
 
-    /// A load, and what it cost the processes.
+    /// Runs a load, and measures the processor time of the processes.
     async fn measure(
         &self,
         what: &str,
@@ -79,7 +79,7 @@ impl<'a> Contender<'a> {
         });
         self.posts.push(self.measure("POST", posts).await?);
         let maker = self.endpoint.clone();
-        // Each client changes an object of its own that its POSTs have left: no conflicts, and never the same content.
+        // Each client changes one object that its POSTs created: no conflicts, and the content always changes.
         let puts = drive(&self.endpoint, CLIENTS, time, move |client, sent| {
             let name = format!("r{round}-{client}-0");
             let text = if sent % 2 == 0 { 'u' } else { 'v' };
@@ -157,7 +157,7 @@ fn rate(rounds: &[Measured]) -> f64 {
     median_of(rounds, |one| one.load.per_second)
 }
 
-/// What comes first beside the others.
+/// Reports the ratios of the first contender to the others.
 fn ratios(report: &mut Report, all: &[Contender<'_>]) {
     let Some((one, others)) = all.split_first() else { return };
     for other in others {

@@ -1,5 +1,5 @@
-//! Control services on a PostgreSQL database, one and two: creations, reads, and watches through the other one; SQLite and
-//! kube-apiserver beside them.
+//! One and two control services on a PostgreSQL database: creations, reads, and watches through the other one, compared with
+//! SQLite and kube-apiserver.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::statistics::median_of;
 use crate::{Failure, Setting};
 
 const NAME: &str = "postgres";
-/// All clients together, however many control services there are.
+/// Number of clients, independent of the number of control services.
 const CLIENTS: usize = 64;
 const POSTS: f64 = 3_000.0;
-/// Of the creations of one control service.
+/// Minimum creations of two control services, relative to one.
 const OF_ONE: f64 = 1.0;
 const WATCH_MS: f64 = 20.0;
 
-/// Those who serve the same objects, and what came back from them.
+/// Servers of the same objects, and their measurements by round.
 struct Contender<'a> {
     name: &'static str,
     endpoints: Vec<Endpoint>,
@@ -38,7 +38,7 @@ struct Contender<'a> {
 struct Measured {
     per_second: f64,
     p99: f64,
-    /// Processor time of a request.
+    /// Processor time per request in microseconds.
     micros: f64,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Contender<'a> {
         self.processes.iter().map(|process| process.processor_time()).sum()
     }
 
-    /// The clients are spread over all endpoints.
+    /// Runs a load with clients spread over all endpoints.
     async fn measure(
         &self,
         what: &str,

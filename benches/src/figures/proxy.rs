@@ -1,4 +1,4 @@
-//! Proxied GETs of 1 KiB over TLS on both sides, beside nginx set up alike, and the backend without a proxy.
+//! Proxied GETs of 1 KiB over TLS on both sides, compared with an equally configured nginx, and with the backend without a proxy.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ const P99_OF_NGINX: f64 = 1.25;
 const ADDED_MICROS: f64 = 40.0;
 const OF_KUBE: f64 = 6.0;
 
-/// Something to send requests to, and what came back from it, round by round.
+/// A compared target of requests, and its measurements by round.
 struct Contender<'a> {
     name: &'static str,
     endpoint: Endpoint,
     process: Option<&'a Process>,
     many: Vec<Load>,
     one: Vec<Load>,
-    /// Microseconds of processor time per request of the many.
+    /// Processor time per request of `loads` in microseconds.
     cost: Vec<f64>,
 }
 
@@ -105,12 +105,12 @@ pub(crate) async fn register(
     Ok(registration)
 }
 
-/// The backend wants a certificate of the authority; the admin's is one.
+/// Returns TLS settings for direct requests. The backend requires a certificate of the authority; the admin's is one.
 fn client_as_proxy(setting: &Setting) -> Result<std::sync::Arc<rustls::ClientConfig>, Failure> {
     setting.certificates.client_tls()
 }
 
-/// The peer, behind which the same backend is registered.
+/// Starts kube-apiserver with the same backend registered.
 pub(super) async fn kube(setting: &Setting, backend: &Backend) -> Result<Option<Kube>, Failure> {
     let Some(kube) = Kube::start(setting).await? else { return Ok(None) };
     let mut client = kube.endpoint(setting)?.client().await?;

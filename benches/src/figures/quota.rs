@@ -14,9 +14,9 @@ use crate::{Failure, Setting};
 
 const NAME: &str = "quota";
 const CLIENTS: usize = 20;
-/// What the rate with a quota should be of the one without.
+/// Minimum rate with a quota, relative to the rate without.
 const SHARE: f64 = 0.5;
-/// More than any round creates.
+/// Limit of the quota, which no round reaches.
 const HARD: &str = "100000000";
 const NAMESPACES: &str = "/api/v1/namespaces";
 
@@ -41,7 +41,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Two namespaces, one with a quota.
+/// Creates two namespaces, one with a quota.
 async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
     let mut client = endpoint.client().await?;
     for name in ["free", "counted"] {

@@ -1,4 +1,4 @@
-//! Control service and facade as two processes, beside the all-in-one: proxied requests, and GETs of a local object.
+//! Control service and facade as two processes, compared with the all-in-one: proxied requests, and GETs of a local object.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::statistics::{median_of, median_ratio};
 use crate::{Failure, Setting};
 
 const NAME: &str = "split";
-/// "The same": what rounds differ by anyway.
+/// Minimum rate for "the same": the usual difference between rounds.
 const PROXIED: f64 = 0.95;
 const LOCAL: f64 = 0.5;
 

@@ -1,4 +1,4 @@
-//! From exec to the first 200 of `/readyz`, on an empty data folder and on one that is there.
+//! Time from exec to the first 200 of `/readyz`, on an empty data folder and on an existing one.
 
 use std::path::Path;
 use std::time::Instant;
@@ -36,7 +36,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Milliseconds; with default settings but for the ports.
+/// Returns the milliseconds of a start with default settings except for the ports.
 pub(super) async fn once(folder: &Path) -> Result<f64, Failure> {
     let (https, grpc) = (free_address()?, free_address()?);
     let mut command = command(&folder.join("data"))?;

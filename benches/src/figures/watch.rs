@@ -1,4 +1,4 @@
-//! Watches: from a creation's answer being asked for until every watcher has it; and what a watch takes in memory.
+//! Watches: time from the request of a creation until every watcher has the event; and memory per watch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ const NAME: &str = "watch";
 pub(super) const FEW: Scene = Scene { watchers: 50, per_second: 50, goal_ms: 5.0 };
 const MANY: Scene = Scene { watchers: 1_000, per_second: 20, goal_ms: 50.0 };
 const CONNECTION_KIB: f64 = 64.0;
-/// Fewer than the streams that one connection may have.
+/// Number of further watches, less than the streams that one connection may have.
 const FURTHER: usize = 200;
 const FURTHER_KIB: f64 = 12.0;
-/// After the last creation, until the last event.
+/// Time to wait for the last event after the last creation.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// So many watchers, each on a connection of its own, of so many creations a second.
+/// A number of watchers, each on a separate connection, and a rate of creations.
 #[derive(Clone, Copy)]
 pub(super) struct Scene {
     watchers: usize,
@@ -63,7 +63,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     further(setting, report).await
 }
 
-/// What each watch takes beyond the first of one HTTP/2 connection.
+/// Measures the memory of each watch after the first on one HTTP/2 connection.
 async fn further(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds.min(3) {
@@ -114,7 +114,7 @@ fn report_rounds(report: &mut Report, scene: Scene, rounds: &[Round]) {
     }
 }
 
-/// Creations through the first endpoint, watched through the second one, which is that of `server`.
+/// Creates objects through the first endpoint, watched through the second one, which is that of `server`.
 pub(super) async fn round(
     setting: &Setting,
     [written, endpoint]: [&Endpoint; 2],
@@ -147,7 +147,7 @@ pub(super) async fn round(
             }
         }
     };
-    // What has not come by then is lost, and reported.
+    // Missing events are reported as lost.
     let _late = tokio::time::timeout(GRACE, collect).await;
     tasks.cancel();
     let (lost, latencies) = (wanted - nanos.len(), Latencies::new(nanos));
@@ -171,7 +171,7 @@ async fn revision(client: &mut Client) -> Result<String, Failure> {
     Ok(serde_json::from_slice::<List>(&body)?.metadata.resource_version)
 }
 
-/// A watch whose head has arrived, and what keeps its connection going.
+/// A watch whose response head has arrived, and the task of its connection.
 struct Stream {
     body: hyper::body::Incoming,
     _connection: TaskSet,
@@ -181,7 +181,7 @@ async fn open(endpoint: &Endpoint, path: &str) -> Result<Stream, Failure> {
     let (mut sender, connection) = endpoint.open().await?;
     let tasks = TaskSet::new();
     tasks.spawn_until_cancelled("watch-connection", async move {
-        // Its end is seen by the body.
+        // The body reports the end of the connection.
         let _ = connection.await;
     });
     sender.ready().await?;
@@ -192,7 +192,7 @@ async fn open(endpoint: &Endpoint, path: &str) -> Result<Stream, Failure> {
     Ok(Stream { body: answer.into_body(), _connection: tasks })
 }
 
-/// Sends which object each event is about, and when it came.
+/// Sends the number of the object of each event, and the time of its arrival.
 async fn read(mut stream: Stream, seen: mpsc::UnboundedSender<(usize, Instant)>) {
     let mut text = Vec::new();
     while let Some(Ok(frame)) = stream.body.frame().await {
@@ -202,14 +202,14 @@ async fn read(mut stream: Stream, seen: mpsc::UnboundedSender<(usize, Instant)>)
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = text.drain(..=end).collect();
             if let Some(name) = name_of(&line) {
-                // The round is over when nobody listens.
+                // Fails only after the round, when the receiver is gone.
                 let _ = seen.send((name, now));
             }
         }
     }
 }
 
-/// The number in the name `watched-N` of an event's object.
+/// Returns the number in the name `watched-N` of an event's object.
 fn name_of(line: &[u8]) -> Option<usize> {
     const MARK: &str = "\"name\":\"watched-";
     let text = std::str::from_utf8(line).ok()?;
@@ -217,7 +217,7 @@ fn name_of(line: &[u8]) -> Option<usize> {
     rest[..rest.find('"')?].parse().ok()
 }
 
-/// Creates at a steady pace; when each request was sent.
+/// Creates objects at a steady pace; returns the time of each request.
 async fn create(writer: &mut Client, per_second: u32, count: u32) -> Result<Vec<Instant>, Failure> {
     let mut pace = tokio::time::interval(Duration::from_secs(1) / per_second);
     let mut sent = Vec::new();

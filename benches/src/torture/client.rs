@@ -1,4 +1,4 @@
-//! A client of a run: random requests about a few objects, each recorded with what came back.
+//! A client of a run: random requests for a few objects, each recorded with its response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use super::transport::{Outcome, Sent, Transport};
 
 use crate::Failure;
 
-/// The longest pause between two requests of a client, in milliseconds.
+/// Maximum pause between two requests of a client, in milliseconds.
 const PAUSE: u64 = 30;
-/// After a request that was not sent, in milliseconds.
+/// Pause after a request that could not be sent, in milliseconds.
 const AFTER_FAILURE: u64 = 100;
-/// How often the last writes are tried.
+/// Maximum attempts of the last writes.
 const LAST_ATTEMPTS: usize = 100;
 
-/// Everything that clients did.
+/// Record of all requests of the clients.
 pub(crate) struct Recorder {
     begun: Instant,
     next: AtomicU64,
     objects: Vec<String>,
     pub(crate) operations: Mutex<Vec<Operation>>,
     pub(crate) lists: Mutex<Vec<(String, Listed)>>,
-    /// The last state that anybody has seen of each object; updates go out from it.
+    /// Last state of each object that a client saw; updates are based on it.
     known: Mutex<BTreeMap<String, State>>,
-    /// Answers that no client should ever get, in their own words.
+    /// Text of responses that no client may ever receive.
     pub(crate) strange: Mutex<Vec<String>>,
 }
 
 impl Recorder {
-    /// Of a run about so many objects.
+    /// Creates a recorder for a run with this number of objects.
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             begun: Instant::now(),
@@ -51,7 +51,7 @@ impl Recorder {
         }
     }
 
-    /// Nanoseconds since the run began.
+    /// Returns the nanoseconds since the run began.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -67,7 +67,7 @@ impl Recorder {
         self.operations.lock().push(operation);
     }
 
-    /// A list as a read of every object.
+    /// Records a list as a read of every object.
     fn record_list(&self, client: &str, begun: u64, list: Listed) {
         let ended = self.now();
         for object in &self.objects {
@@ -87,13 +87,13 @@ impl Recorder {
     }
 }
 
-/// A client that sends until it is stopped.
+/// A client that sends requests until it is stopped.
 pub(crate) struct Actor {
     pub(crate) name: String,
     pub(crate) transport: Transport,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) seed: u64,
-    /// Why it is not known what became of the last such request.
+    /// Reason for the last response of unknown outcome.
     pub(crate) failure: String,
 }
 
@@ -108,7 +108,7 @@ impl Actor {
         }
     }
 
-    /// One request; whether it left.
+    /// Sends one request; returns true if it was sent.
     async fn act(&mut self, random: &mut StdRng) -> bool {
         if random.random_range(0..100) < 4 {
             return self.list().await;
@@ -120,7 +120,7 @@ impl Actor {
         self.perform(id, &object, chosen).await.0
     }
 
-    /// A consistent list; whether it was answered.
+    /// Sends a consistent list; returns true if it succeeded.
     pub(crate) async fn list(&mut self) -> bool {
         let begun = self.recorder.now();
         let outcome = self.transport.send(Sent { verb: "list", name: "", body: String::new() }).await;
@@ -132,7 +132,7 @@ impl Actor {
         true
     }
 
-    /// Writes an object a last time, whether it is there or not; the revision.
+    /// Writes an object a last time, whether it exists or not; returns the revision.
     pub(crate) async fn write_last(&mut self, object: &str, group: &str) -> Result<u64, Failure> {
         for _ in 0..LAST_ATTEMPTS {
             for verb in ["patch", "create"] {
@@ -154,7 +154,7 @@ impl Actor {
         Err(format!("{name}: {object} cannot be written although all is well again: {failure}").into())
     }
 
-    /// Sends a request about an object and records it; whether it was answered, and how.
+    /// Sends a request for an object and records it; returns whether there was a response, and the response.
     async fn perform(
         &mut self,
         id: u64,
@@ -189,7 +189,7 @@ impl Actor {
             (404, _) => Ok(Response::Absent),
             (409, Request::Create(_)) => Ok(Response::Exists),
             (409, _) => Ok(Response::Conflict),
-            // 401: the process's clock is where the client's certificate is not valid.
+            // 401: a stepped clock of the process is outside of the validity of the client's certificate.
             (401 | 429, _) => Ok(Response::Refused(code.to_string())),
             (500 | 502..=504 | 507, _) => {
                 self.failure = format!("{code}: {}", String::from_utf8_lossy(&body));
@@ -207,7 +207,7 @@ impl Actor {
     }
 }
 
-/// A random request: its verb, its body, and what the record says.
+/// Returns a random request: its verb, its body, and its record.
 fn choose(
     random: &mut StdRng,
     id: u64,

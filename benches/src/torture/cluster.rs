@@ -1,4 +1,4 @@
-//! The clusters under test: which processes there are, and what stands between them.
+//! The clusters under test: their processes, and the wires between them.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::wire::Wire;
 use crate::https::Endpoint;
 use crate::{Failure, Setting};
 
-/// How often it is looked whether processes have ended.
+/// Interval at which ended processes are restarted.
 const SUPERVISE: Duration = Duration::from_millis(20);
 
-/// Which processes there are.
+/// Processes of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topology {
     /// One process on SQLite.
@@ -31,21 +31,21 @@ pub(crate) enum Topology {
     Etcd,
 }
 
-/// See the module.
+/// Processes of a run, and the wires between them.
 #[derive(Default)]
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) wires: Vec<Wire>,
     pub(crate) postgres: Option<PostgresServer>,
     pub(crate) etcd: Option<EtcdCluster>,
-    /// Of each control service the wires that lead to etcd.
+    /// Wires to etcd of each control service, as ranges of `wires`.
     pub(crate) links: Vec<Range<usize>>,
-    /// How often processes had ended by themselves when everything was healed.
+    /// Value of [`Cluster::ended`] when everything was healed.
     pub(crate) ended_before: u64,
 }
 
 impl Cluster {
-    /// Starts everything; none where a program is missing.
+    /// Starts all processes; `None` if a program is missing.
     pub(crate) async fn start(
         setting: &Setting,
         topology: Topology,
@@ -94,7 +94,7 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// A wire to each member for one control service; where they are.
+    /// Creates a wire to each etcd member for one control service; returns their URLs.
     async fn link(&mut self, etcd: &EtcdCluster) -> Result<Vec<String>, Failure> {
         let (first, mut urls) = (self.wires.len(), Vec::new());
         for member in 0..ETCD_MEMBERS {
@@ -114,7 +114,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A facade that reaches the control services over a wire.
+    /// Starts a facade that reaches the control services over a wire.
     async fn facade(&mut self, setting: &Setting, binary: &Path, shim: Option<&Shim>) -> Result<(), Failure> {
         let addresses: Vec<_> = self.nodes.iter().filter_map(|node| node.grpc).collect();
         let first = self.nodes.first().ok_or("there is no control service")?;
@@ -132,13 +132,13 @@ impl Cluster {
         self.add(node, shim).await
     }
 
-    /// Where clients reach the facade.
+    /// Returns the facade's endpoint.
     pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
         let address = self.nodes.iter().find_map(|node| node.https).ok_or("there is no facade")?;
         Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 
-    /// A connection to each control service.
+    /// Opens a connection to each control service.
     pub(crate) fn controls(&self) -> Result<Vec<Client>, Failure> {
         let services = self.nodes.iter().filter(|node| node.grpc.is_some());
         services
@@ -150,12 +150,12 @@ impl Cluster {
             .collect()
     }
 
-    /// Starts again what has ended.
+    /// Restarts ended processes.
     pub(crate) fn supervise(&mut self) -> Result<(), Failure> {
         self.nodes.iter_mut().try_for_each(Node::supervise)
     }
 
-    /// The same, again and again while something goes on: a process may be about to end when its last fault is over.
+    /// Runs `work` while ended processes are restarted: a process may be about to end when its last fault is over.
     pub(crate) async fn supervising<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -169,7 +169,7 @@ impl Cluster {
         }
     }
 
-    /// Ends every fault that lasts, and waits until everything is ready.
+    /// Ends every lasting fault, and waits until all processes are ready.
     pub(crate) async fn heal(&mut self) -> Result<(), Failure> {
         for wire in &self.wires {
             wire.behave(Duration::ZERO, false);
@@ -190,12 +190,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// How often processes have ended by themselves.
+    /// Returns how many times processes have ended unexpectedly.
     pub(crate) fn ended(&self) -> u64 {
         self.nodes.iter().map(|node| node.ended).sum()
     }
 
-    /// Ends everything, by SIGTERM or by `kill -9`, and starts it again.
+    /// Ends all processes, by SIGTERM or by `kill -9`, and starts them again.
     pub(crate) async fn start_again(&mut self, politely: bool) -> Result<(), Failure> {
         for node in self.nodes.iter_mut().rev() {
             if politely {

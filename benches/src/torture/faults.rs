@@ -1,4 +1,4 @@
-//! What goes wrong, at random times from the seed.
+//! Injection of faults at random times that depend on the seed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,21 +15,21 @@ use super::cluster::Cluster;
 use crate::Failure;
 use crate::report::note;
 
-/// Before the first fault, in milliseconds.
+/// Delay of the first fault in milliseconds.
 const QUIET_AT_FIRST: u64 = 1_000;
-/// From one fault to the next, in milliseconds.
+/// Time between two faults in milliseconds.
 const BETWEEN: std::ops::Range<u64> = 100..1_600;
-/// How long a fault lasts, in milliseconds.
+/// Duration of a fault in milliseconds.
 const LASTING: std::ops::Range<u64> = 100..2_500;
-/// How often faults and processes are looked after.
+/// Interval at which faults and processes are checked.
 const TICK: Duration = Duration::from_millis(20);
-/// The furthest that a clock goes, in seconds: the certificates of the run must be valid, most of the time.
+/// Range of clock steps in seconds: the certificates of the run must be valid most of the time.
 const CLOCK: std::ops::Range<i64> = -240..7_200;
 
-/// How many revisions a compaction of etcd leaves.
+/// Number of revisions that a compaction of etcd keeps.
 const KEPT_REVISIONS: std::ops::Range<i64> = 0..200;
 
-/// One thing that goes wrong.
+/// A fault, with the number of the node, wire or etcd member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     Kill(usize),
@@ -43,7 +43,7 @@ pub(crate) enum Fault {
     Delay(usize),
     BlackHole(usize),
     PostgresRestart,
-    /// A control service and all members of etcd.
+    /// Disconnects a control service from all members of etcd.
     CutOff(usize),
     EtcdKill(usize),
     EtcdPause(usize),
@@ -53,7 +53,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Its kind, as reports count it.
+    /// Returns the kind of the fault for reports.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Kill(_) => "kill -9",
@@ -77,10 +77,10 @@ impl Fault {
     }
 }
 
-/// How often each kind happened.
+/// Number of injected faults of each kind.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
-/// All that may go wrong in a cluster; those that lose most come more often.
+/// Returns all faults that are possible in a cluster; the most destructive ones several times, so that they are more frequent.
 fn possible(cluster: &Cluster) -> Vec<Fault> {
     let mut all = Vec::new();
     for (at, node) in cluster.nodes.iter().enumerate() {
@@ -111,7 +111,7 @@ fn possible(cluster: &Cluster) -> Vec<Fault> {
     all
 }
 
-/// Injects faults until it is stopped; several at a time.
+/// Injects faults until `stop`; several may be active at a time.
 pub(crate) async fn run(
     cluster: &mut Cluster,
     random: &mut StdRng,
@@ -150,12 +150,12 @@ pub(crate) async fn run(
     Ok(counts)
 }
 
-/// How often etcd has chosen a leader.
+/// Returns the term of etcd, which grows with each leader election.
 fn term(cluster: &Cluster) -> u64 {
     cluster.etcd.as_ref().map_or(0, |etcd| tokio::task::block_in_place(|| etcd.term()))
 }
 
-/// Only what runs can be killed.
+/// Returns true if the fault can be injected now: only running processes can be killed.
 fn able(cluster: &Cluster, fault: Fault) -> bool {
     match fault {
         Fault::Kill(at) | Fault::PowerLoss(at) => cluster.nodes[at].down_until.is_none(),
@@ -163,7 +163,7 @@ fn able(cluster: &Cluster, fault: Fault) -> bool {
     }
 }
 
-/// Lets a thing go wrong; what is to be ended later, and nothing where it could not be done.
+/// Injects a fault. Returns the fault to end later, or `None` if it was not injected.
 fn inject(
     cluster: &mut Cluster,
     fault: Fault,
@@ -233,7 +233,7 @@ fn inject(
     Ok(Some(fault))
 }
 
-/// The same of what is about etcd's members; nothing for other faults.
+/// Injects a fault of etcd's members; returns `None` for other faults.
 fn inject_in_etcd(etcd: &mut EtcdCluster, fault: Fault, random: &mut StdRng) -> Option<Option<Fault>> {
     let lasts = match fault {
         Fault::EtcdLeaderKill => etcd.leader().map(Fault::EtcdKill),
@@ -283,7 +283,7 @@ fn end(cluster: &mut Cluster, fault: Fault) -> Result<(), Failure> {
             }
             Ok(())
         }
-        // What was killed is started again by whoever supervises it; failing syncs count down; clocks stay as they are.
+        // The supervisor restarts killed processes; failing syncs count down; clocks keep their step.
         Fault::Kill(_)
         | Fault::PowerLoss(_)
         | Fault::FailingSync(_)

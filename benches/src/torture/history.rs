@@ -1,97 +1,95 @@
-//! What clients asked, what they were answered, and what watchers saw: the material of every check.
+//! Requests and responses of clients, and states seen by watchers: the input of every check.
 //!
-//! Times are nanoseconds since the run began, by one clock for everybody. It must not know how any of it was sent.
+//! Times are nanoseconds since the run began, by one clock for all clients. Does not depend on the transport.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A client's request about one object.
+/// A client's request for one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Operation {
-    /// Unique in the run; a write puts it into the object, so that each state says who wrote it.
+    /// Unique number in the run; a write stores it in the object, so that each state identifies its writer.
     pub(crate) id: u64,
-    /// Which client.
+    /// Name of the client.
     pub(crate) client: String,
-    /// Which object.
+    /// Name of the object.
     pub(crate) object: String,
-    /// When it was sent.
+    /// Time of the request.
     pub(crate) begun: u64,
-    /// When it was answered.
+    /// Time of the response.
     pub(crate) ended: u64,
-    /// What was asked.
     pub(crate) request: Request,
-    /// What came back.
     pub(crate) response: Response,
 }
 
 impl Operation {
-    /// The latest moment at which it may have taken effect.
+    /// Returns the latest time at which the operation may have taken effect.
     pub(crate) fn latest(&self) -> u64 {
         if self.response == Response::Unknown { u64::MAX } else { self.ended }
     }
 }
 
-/// What was asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Creates it.
+    /// Creates the object.
     Create(Content),
-    /// Reads it: by name, or as a part of a list.
+    /// Reads the object: by name, or as part of a list.
     Read,
-    /// Replaces the state that has this revision.
+    /// Replaces the state with this revision.
     Update(u64, Content),
-    /// Changes whatever state it has; see [`Content::patched`].
+    /// Changes any state of the object; see [`Content::patched`].
     Patch(Patch),
-    /// Deletes it, whatever state it has, if it has this uid where one is named.
+    /// Deletes any state of the object; with a uid, only the object with this uid.
     Delete(Option<String>),
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Response {
-    /// This state: what was read, or what was written.
+    /// The state that was read or written.
     State(State),
-    /// The object of this uid was deleted.
+    /// The object with this uid was deleted.
     Deleted(String),
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// There is such an object already.
+    /// The object exists already.
     Exists,
-    /// Its state is another one.
+    /// The object has another state.
     Conflict,
-    /// Nothing was done, for a reason that says nothing of the object: too many requests, never sent.
+    /// The request was not executed, for a reason independent of the object, such as too many requests.
     Refused(String),
-    /// Nobody knows whether it was done or will be.
+    /// The outcome is unknown: the request may have been executed, or may still be.
     Unknown,
 }
 
-/// What an object says; all of it is ours.
+/// Content of an object, all written by the clients of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Content {
-    /// The operation that wrote it.
+    /// Operation that wrote the content.
     pub(crate) writer: u64,
-    /// How many updates have read and replaced it, one after the other.
+    /// Number of consecutive updates that have read and replaced the content.
     pub(crate) count: u64,
     /// The last patch of each kind.
     pub(crate) marks: BTreeMap<String, u64>,
-    /// Its label, by which watchers select.
+    /// Label, by which watchers select.
     pub(crate) group: String,
 }
 
 /// A merge patch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Patch {
-    /// The operation.
+    /// Operation of the patch.
     pub(crate) writer: u64,
-    /// Which mark becomes the operation.
+    /// Key of the mark that is set to the operation.
     pub(crate) mark: String,
-    /// The label, where it changes.
+    /// New label, if it changes.
     pub(crate) group: Option<String>,
 }
 
 impl Content {
-    /// The content after a patch.
+    /// Returns the content after a patch.
     pub(crate) fn patched(&self, patch: &Patch) -> Self {
         let mut next = self.clone();
         next.writer = patch.writer;
@@ -106,40 +104,38 @@ impl Content {
 /// An object at a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// Its uid.
     pub(crate) uid: String,
-    /// Its resourceVersion.
+    /// resourceVersion of the object.
     pub(crate) revision: u64,
-    /// What it says.
     pub(crate) content: Content,
 }
 
-/// A state that some watcher was shown, whatever its selection.
+/// A state that a watcher of any selection received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sighting {
-    /// When.
+    /// Time of the event.
     pub(crate) at: u64,
-    /// The event's revision: that of the deletion, where it is one.
+    /// Revision of the event; for a deletion, that of the deletion.
     pub(crate) revision: u64,
-    /// Whether the object was deleted at this revision.
+    /// True if the object was deleted at this revision.
     pub(crate) deleted: bool,
-    /// The state, of a deletion the last one.
+    /// State of the object; for a deletion, the last one.
     pub(crate) state: State,
 }
 
-/// A rule that was broken, with the least that shows it.
+/// A violated rule, with the operations that prove it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Violation {
-    /// Which object.
+    /// Name of the object.
     pub(crate) object: String,
-    /// What is wrong.
+    /// Description of the violation.
     pub(crate) what: String,
-    /// The operations that show it, in the order in which they were sent.
+    /// Operations that prove the violation, in the order in which they were sent.
     pub(crate) operations: Vec<Operation>,
 }
 
 impl Violation {
-    /// One that these operations show.
+    /// Creates a violation that these operations prove.
     pub(crate) fn new<'a>(
         object: &str,
         what: impl Into<String>,

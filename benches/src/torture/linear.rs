@@ -1,18 +1,19 @@
-//! Linearizability of one object: is there a moment for every operation, between its request and its response, such that
-//! all of them, done one at a time in the order of these moments, give the answers that were given?
+//! Linearizability of one object: is there a point in time for every operation, between its request and its response, such that
+//! executing all operations one at a time in the order of these points yields the same responses?
 //!
-//! Deciding this for any register is hard, and general checkers (Knossos, Porcupine, `stateright`) search. Here nothing has to
-//! be searched for, and no crate is used, because resourceVersions claim an order of writes, and each state names its
-//! writer: the claim is either consistent with time and with what the writes say, or it is wrong. So the check is linear: the
-//! states form one sequence (`sequence.rs`), each has an earliest moment (its writer was sent, its predecessor was still read)
-//! and a latest one (its writer was answered, it was read), and the earliest moments in a row must not pass the latest ones
-//! (`windows`). It finds no fault in a history that is linearizable in the order of the revisions; of answers that name no state
-//! (404, 409) it checks a necessary condition: that a state that allows them was possible in their time.
+//! Deciding this for any register is hard, and general checkers (Knossos, Porcupine, `stateright`) search. No search and no crate
+//! are needed here, because resourceVersions claim an order of writes, and each state names its writer: the claim is either
+//! consistent with the times and contents of the writes, or it is wrong. The check therefore takes linear time: the states form
+//! one sequence (`sequence.rs`), each has an earliest start (its writer was sent, its predecessor was still read) and a latest
+//! start (its writer got a response, it was read), and no earliest start may be after the latest start of a later state
+//! (`windows`). A history that is linearizable in the order of the revisions has no violation. For responses without a state
+//! (404, 409), the check is a necessary condition: that a state which allows the response was possible
+//! between request and response.
 
 use super::history::{Operation, Request, Response, Sighting, Violation};
 use super::sequence::{Bound, Sequence, Step};
 
-/// Checks one object's history. `sightings` are what watchers saw of it.
+/// Checks one object's history. `sightings` are the states that watchers received.
 pub(crate) fn check(object: &str, operations: &[&Operation], sightings: &[&Sighting]) -> Vec<Violation> {
     let mut sequence = match Sequence::of(object, operations, sightings) {
         Ok(sequence) => sequence,
@@ -29,7 +30,7 @@ pub(crate) fn check(object: &str, operations: &[&Operation], sightings: &[&Sight
     violations
 }
 
-/// Narrows the moments of states by those who read them.
+/// Narrows the windows of states by their reads.
 fn read_states(sequence: &mut Sequence<'_>, operations: &[&Operation]) {
     for operation in operations {
         let (Request::Read, Response::State(state)) = (&operation.request, &operation.response) else {
@@ -43,14 +44,14 @@ fn read_states(sequence: &mut Sequence<'_>, operations: &[&Operation]) {
     }
 }
 
-/// The earliest and the latest moment at which each state can have begun.
+/// Earliest and latest possible start of each state.
 struct Windows {
     earliest: Vec<u64>,
     latest: Vec<u64>,
 }
 
 impl Windows {
-    /// Whether the state can have been there at some time between these moments.
+    /// Returns true if the state can have existed at some time between these times.
     fn possible(&self, at: usize, begun: u64, ended: u64) -> bool {
         self.earliest[at] <= ended && self.latest.get(at + 1).is_none_or(|end| *end >= begun)
     }
@@ -77,7 +78,7 @@ fn windows(object: &str, sequence: &Sequence<'_>, operations: &[&Operation]) -> 
     Ok(Windows { earliest, latest })
 }
 
-/// The state `early` must not have begun before something, and `late`, which follows it, must have begun before that.
+/// Returns the violation that state `early` cannot have started before `since`, while its successor `late` must have.
 fn too_late(
     object: &str,
     sequence: &Sequence<'_>,
@@ -96,7 +97,7 @@ fn too_late(
     Violation::new(object, what, involved)
 }
 
-/// Checks an answer that says only which kind of state there was.
+/// Checks a response without a state.
 fn stateless(
     object: &str,
     sequence: &Sequence<'_>,
@@ -117,7 +118,7 @@ fn stateless(
     let there: Vec<usize> = (0..sequence.steps.len())
         .filter(|at| windows.possible(*at, operation.begun, operation.ended))
         .collect();
-    // An unseen deletion is a step of the sequence wherever it can have been; other unseen writes are not.
+    // An unseen deletion is a step of the sequence wherever it is possible; other unseen writes are not.
     let explains = |request: &Request| match operation.response {
         Response::Absent => false,
         Response::Exists => matches!(request, Request::Create(_)),

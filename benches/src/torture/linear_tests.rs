@@ -1,4 +1,4 @@
-//! Tests of linear.rs and sequence.rs: right histories have no fault, each kind of wrong one has.
+//! Tests of linear.rs and sequence.rs: correct histories have no violation, each kind of wrong history has one.
 
 use proptest::prelude::*;
 
@@ -96,7 +96,7 @@ fn wrong_histories_are_found() {
     let patched = operation(3, (4, 5), patch, Response::State(state("u", 7, 3)));
     let unknown = |id, time| operation(id, time, Request::Update(5, content(id)), Response::Unknown);
     for (history, expected) in [
-        // Lost: acknowledged, and not there afterwards.
+        // Lost: acknowledged, but missing afterwards.
         (
             vec![created(1, (0, 1), 5), operation(2, (2, 3), Request::Read, Response::Absent)],
             "in its time there was only",
@@ -106,17 +106,17 @@ fn wrong_histories_are_found() {
             vec![created(1, (0, 1), 5), updated(2, (2, 3), [5, 6]), read(3, (4, 5), (5, 1))],
             "not linearizable",
         ),
-        // From the future: read before it was sent.
+        // Early: read before the write was sent.
         (
             vec![created(1, (0, 1), 5), read(3, (2, 3), (6, 2)), updated(2, (4, 5), [5, 6])],
             "not linearizable",
         ),
-        // Back in time: two reads, one after the other, of a lost write.
+        // Backward: two consecutive reads, the second of which misses a write that the first one returned.
         (
             vec![created(1, (0, 1), 5), unknown(2, (2, 3)), read(3, (4, 5), (6, 2)), read(4, (6, 7), (5, 1))],
             "not linearizable",
         ),
-        // Revisions that do not follow each other as the writes did.
+        // Revisions in another order than the writes.
         (
             vec![created(1, (0, 1), 5), updated(2, (2, 3), [5, 9]), updated(3, (4, 5), [9, 7])],
             "not linearizable",
@@ -158,17 +158,17 @@ fn an_unseen_write_explains_conflicts_until_a_write_shows_that_it_did_not_happen
         |id, time, revision| operation(id, time, Request::Update(revision, content(id)), Response::Conflict);
     let patch = || Request::Patch(Patch { writer: 2, mark: "m".to_owned(), group: None });
     for (request, last_is_judged) in [(Request::Update(5, content(2)), true), (patch(), false)] {
-        // It may have happened, and no client has seen its state.
+        // The write may have been executed, and no client has seen its state.
         let mut history = unanswered(request);
         history.push(conflict(3, (4, 5), 5));
         assert_eq!(found(&history), "");
-        // The update of revision 5 shows that it had not by then.
+        // The update of revision 5 proves that it had not been executed by then.
         history.push(updated(4, (6, 7), [5, 6]));
         let wrong = found(&history);
         assert!(wrong.contains("operation 3 was answered Conflict"), "{wrong}");
         history.remove(2);
         assert_eq!(found(&history), "");
-        // A patch may happen later still, an update of revision 5 not.
+        // A patch may still be executed later, an update of revision 5 cannot.
         history.push(conflict(5, (8, 9), 6));
         let wrong = found(&history);
         assert_eq!(wrong.contains("operation 5 was answered Conflict"), last_is_judged, "{wrong}");
@@ -211,7 +211,7 @@ proptest! {
     #[test]
     fn a_read_of_a_state_that_was_over_is_found(seed: u64, count in 20_u64..120, which: prop::sample::Index) {
         let mut history = Simulated::new(seed, count);
-        // Pairs of a read and an acknowledged write that was over before it, whose predecessor it may have read.
+        // Pairs of a read and an acknowledged write that ended before the read; the read may return the state before the write.
         let mut pairs = Vec::new();
         for (at, one) in history.operations.iter().enumerate() {
             let (Request::Read, Response::State(state)) = (&one.request, &one.response) else { continue };
@@ -241,7 +241,7 @@ proptest! {
         });
         let last = history.sightings.last().cloned();
         prop_assume!(!unknown && last.is_some_and(|last| !last.deleted));
-        // After everything: nothing is there.
+        // A final read finds no object.
         let time = (count * 1_000, count * 1_000 + 1);
         history.operations.push(operation(count + 1, time, Request::Read, Response::Absent));
         prop_assert!(!violations(&history).is_empty());

@@ -1,5 +1,5 @@
-//! A process of the cluster under test: started, killed, paused, and started again whenever it has ended, on the same folder
-//! and the same ports, as a supervisor of the machine would.
+//! A process of the cluster under test: started, killed, paused, and restarted after each end on the same folder
+//! and ports, as a supervisor of the machine would.
 
 use std::fs::OpenOptions;
 use std::net::SocketAddr;
@@ -13,29 +13,29 @@ use crate::portico::command_of;
 use crate::process::{PATIENCE, Process, free_address, until};
 use crate::{Failure, Setting};
 
-/// See the module.
+/// A supervised process.
 pub(crate) struct Node {
     pub(crate) name: String,
     binary: PathBuf,
     pub(crate) folder: PathBuf,
     arguments: Vec<String>,
-    /// Where its facade serves.
+    /// Address of its facade.
     pub(crate) https: Option<SocketAddr>,
-    /// Where its control service serves.
+    /// Address of its control service.
     pub(crate) grpc: Option<SocketAddr>,
-    /// What stands between it and its disk and clock.
+    /// Shim between the process and its disk and clock.
     pub(crate) shim: Option<Shim>,
     process: Option<Process>,
-    /// Not before this it is started again.
+    /// Earliest time of the next start.
     pub(crate) down_until: Option<Instant>,
-    /// How often it has ended by itself.
+    /// Number of unexpected ends.
     pub(crate) ended: u64,
-    /// How often it was started.
+    /// Number of starts.
     pub(crate) starts: u64,
 }
 
 impl Node {
-    /// One that is not started yet. `role` is `server`, `facade` or nothing.
+    /// Creates a node that is not started yet. `role` is `server` or `facade`, or `None` for all-in-one.
     pub(crate) fn new(
         setting: &Setting,
         binary: &Path,
@@ -68,20 +68,20 @@ impl Node {
         })
     }
 
-    /// Its data folder.
+    /// Returns the data folder.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    /// Its log.
+    /// Returns the path of the log.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
-    /// Starts it without waiting.
+    /// Starts the process without waiting.
     pub(crate) fn spawn(&mut self) -> Result<(), Failure> {
         let addresses = self.folder.join("addresses.json");
-        // The first time there is none.
+        // Fails at the first start, when the file does not exist.
         let _ = std::fs::remove_file(addresses);
         let data = self.data();
         let mut command = command_of(&self.binary, &data);
@@ -96,7 +96,7 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until it is ready; it may end and be started again meanwhile.
+    /// Waits until the process is ready; it may end and be restarted while waiting.
     pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
         let (begun, file) = (Instant::now(), self.folder.join("addresses.json"));
         let outcome = until(&format!("{} is ready", self.name), async || {
@@ -113,7 +113,7 @@ impl Node {
         })
     }
 
-    /// Starts it again when it has ended, or its time down is over.
+    /// Restarts the process if it has ended, or if its down time is over.
     pub(crate) fn supervise(&mut self) -> Result<(), Failure> {
         if let Some(until) = self.down_until {
             if Instant::now() >= until {
@@ -127,24 +127,24 @@ impl Node {
         Ok(())
     }
 
-    /// `kill -9`; the caller says until when it stays down.
+    /// Kills the process (`kill -9`); the caller sets the down time.
     pub(crate) fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Sends a signal, if it runs.
+    /// Sends a signal if the process is running.
     pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
         let Some(process) = &self.process else { return Ok(()) };
         let pid =
             i32::try_from(process.id()).ok().and_then(Pid::from_raw).ok_or("a process without an id")?;
         match kill_process(pid, signal) {
-            // It may have ended by itself just now.
+            // It may have ended just before.
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// SIGTERM, and waits for its end.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) -> Result<(), Failure> {
         self.signal(Signal::TERM)?;
         let name = self.name.clone();

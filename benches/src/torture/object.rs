@@ -8,14 +8,14 @@ use super::history::{Content, Patch, State};
 use super::shown::Listed;
 use crate::Failure;
 
-/// Where they are; nothing else writes there.
+/// Namespace of the objects, in which only this run writes.
 pub(crate) const NAMESPACE: &str = "torture";
-/// The path of the collection.
+/// Path of the collection.
 pub(crate) const COLLECTION: &str = "/api/v1/namespaces/torture/configmaps";
-/// The beginning of the keys of marks.
+/// Prefix of the keys of marks.
 const MARK: &str = "mark-";
 
-/// A ConfigMap as it comes.
+/// A decoded ConfigMap.
 #[derive(Deserialize)]
 pub(crate) struct Object {
     metadata: Metadata,
@@ -43,7 +43,7 @@ struct List {
 }
 
 impl Object {
-    /// Its name, and the rest; none for one that is not ours, such as `kube-root-ca.crt`.
+    /// Returns name and state; `None` for objects of other writers, such as `kube-root-ca.crt`.
     pub(crate) fn state(mut self) -> Result<Option<(String, State)>, Failure> {
         let Some(group) = self.metadata.labels.remove("group") else { return Ok(None) };
         let number = |text: Option<&String>| -> Result<u64, Failure> {
@@ -61,18 +61,18 @@ impl Object {
         Ok(Some((self.metadata.name, State { uid: self.metadata.uid, revision, content })))
     }
 
-    /// Its resourceVersion.
+    /// Returns the resourceVersion.
     pub(crate) fn revision(&self) -> Result<u64, Failure> {
         Ok(self.metadata.resource_version.parse()?)
     }
 }
 
-/// The state in a response's body.
+/// Decodes the state in a response body.
 pub(crate) fn state(body: &[u8]) -> Result<State, Failure> {
     Ok(serde_json::from_slice::<Object>(body)?.state()?.ok_or("an object has lost its label")?.1)
 }
 
-/// The list in a response's body.
+/// Decodes the list in a response body.
 pub(crate) fn list(body: &[u8]) -> Result<Listed, Failure> {
     let list: List = serde_json::from_slice(body)?;
     let states = list.items.into_iter().filter_map(|item| item.state().transpose());
@@ -80,7 +80,7 @@ pub(crate) fn list(body: &[u8]) -> Result<Listed, Failure> {
     Ok(Listed { revision: list.metadata.resource_version.parse()?, states })
 }
 
-/// The uid in the Status that a deletion is answered with.
+/// Decodes the uid in the Status of a deletion.
 pub(crate) fn deleted(body: &[u8]) -> Result<String, Failure> {
     #[derive(Deserialize)]
     struct Status {
@@ -93,7 +93,7 @@ pub(crate) fn deleted(body: &[u8]) -> Result<String, Failure> {
     Ok(serde_json::from_slice::<Status>(body)?.details.uid)
 }
 
-/// An object to create, or, with a revision, to replace.
+/// Encodes an object to create, or, with a revision, to replace.
 pub(crate) fn encode(name: &str, content: &Content, revision: Option<u64>) -> String {
     let revision = revision.map_or_else(String::new, |it| format!(r#","resourceVersion":"{it}""#));
     let marks: String =
@@ -104,7 +104,7 @@ pub(crate) fn encode(name: &str, content: &Content, revision: Option<u64>) -> St
     )
 }
 
-/// A merge patch.
+/// Encodes a merge patch.
 pub(crate) fn patch(patch: &Patch) -> String {
     let Patch { writer, mark, group } = patch;
     let labels = group
@@ -113,7 +113,7 @@ pub(crate) fn patch(patch: &Patch) -> String {
     format!(r#"{{{labels}"data":{{"writer":"{writer}","{MARK}{mark}":"{writer}"}}}}"#)
 }
 
-/// The options of a deletion.
+/// Encodes the options of a deletion.
 pub(crate) fn delete_options(uid: Option<&str>) -> String {
     uid.map_or_else(String::new, |uid| {
         format!(r#"{{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{{"uid":"{uid}"}}}}"#)

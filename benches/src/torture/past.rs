@@ -1,21 +1,21 @@
-//! What happened, as the union of what clients were answered and watchers were shown: every change by its revision.
+//! All changes by revision: the union of the responses to clients and the events of watchers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::history::{Operation, Request, Response, State, Violation};
 use super::shown::{Event, Kind, Selection, Watched};
 
-/// What a revision did to an object.
+/// Change of an object at a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change<'a> {
-    /// It has this state since.
+    /// The object has this state from the revision on.
     State(&'a State),
-    /// It is gone; the state is the last one, with the revision of the deletion.
+    /// The object is deleted; the state is the last one, with the revision of the deletion.
     Deleted(&'a State),
 }
 
 impl<'a> Change<'a> {
-    /// The state, of a deletion the last one.
+    /// Returns the state; for a deletion, the last one.
     pub(crate) fn state(self) -> &'a State {
         match self {
             Self::State(state) | Self::Deleted(state) => state,
@@ -26,23 +26,23 @@ impl<'a> Change<'a> {
 /// An object at a revision.
 pub(crate) struct Then<'a> {
     pub(crate) state: Option<&'a State>,
-    /// Whether somebody may have deleted it by then without any watcher that was shown it.
+    /// True if a client may have deleted the object by then and no watcher received the deletion.
     pub(crate) may_be_deleted: bool,
 }
 
-/// See the module.
+/// All observed changes.
 pub(crate) struct Past<'a> {
     by_revision: BTreeMap<u64, (&'a str, Change<'a>)>,
     by_object: BTreeMap<&'a str, BTreeMap<u64, Change<'a>>>,
     operations: HashMap<u64, &'a Operation>,
-    /// Uids that a watcher saw go.
+    /// Uids for which a watcher received a deletion.
     gone: BTreeSet<&'a str>,
-    /// Uids, or any of the object, that a client may have deleted.
+    /// Objects with uids that a client may have deleted; `None` for any uid of the object.
     deleted: HashMap<&'a str, Vec<Option<&'a str>>>,
 }
 
 impl<'a> Past<'a> {
-    /// Joins everything; violations where two saw different things at one revision.
+    /// Merges all observations; returns violations for different changes at one revision.
     pub(crate) fn of(operations: &'a [Operation], watchers: &'a [Watched]) -> (Self, Vec<Violation>) {
         let mut past = Self {
             by_revision: BTreeMap::new(),
@@ -82,8 +82,8 @@ impl<'a> Past<'a> {
         (past, violations)
     }
 
-    /// Where nobody else knows of a revision, one at which something left a selection by label was a deletion, if it can have been
-    /// one.
+    /// Adds the deletion if only watchers with a label selector know the revision at which an object left the selection, and the
+    /// object may have been deleted.
     fn only_shown_by_label(&mut self, event: &'a Event) -> Option<Violation> {
         let Event { kind, object, state, .. } = event;
         let is_known = *kind != Kind::Deleted || self.by_revision.contains_key(&state.revision);
@@ -97,7 +97,7 @@ impl<'a> Past<'a> {
         self.add(object, Change::Deleted(state))
     }
 
-    /// Whether a client may have deleted the object of this uid.
+    /// Returns true if a client may have deleted the object of this uid.
     fn is_asked_to_go(&self, object: &str, uid: &str) -> bool {
         let mut by = self.deleted.get(object).into_iter().flatten();
         by.any(|asked| asked.is_none_or(|asked| asked == uid))
@@ -105,7 +105,7 @@ impl<'a> Past<'a> {
 
     fn shown(&mut self, selection: &Selection, event: &'a Event) -> Option<Violation> {
         let change = match (event.kind, selection) {
-            // The object may have left the selection only; those who see all say what happened.
+            // The object may only have left the selection; watchers of all objects know the change.
             (Kind::Deleted, Selection::Group(_)) => return None,
             (Kind::Deleted, _) => {
                 self.gone.insert(&event.state.uid);
@@ -128,12 +128,12 @@ impl<'a> Past<'a> {
         Some(self.violation(object, what, [other.state(), change.state()]))
     }
 
-    /// Every object of which anything is known.
+    /// Returns every observed object.
     pub(crate) fn objects(&self) -> impl Iterator<Item = &'a str> {
         self.by_object.keys().copied()
     }
 
-    /// An object at a revision.
+    /// Returns an object at a revision.
     pub(crate) fn at(&self, object: &str, revision: u64) -> Then<'a> {
         let changes = self.by_object.get(object);
         let last = changes.and_then(|changes| changes.range(..=revision).next_back());
@@ -151,7 +151,7 @@ impl<'a> Past<'a> {
         Then { state, may_be_deleted }
     }
 
-    /// What happened after one revision, up to another one.
+    /// Returns the changes after one revision, up to another one.
     pub(crate) fn between(
         &self,
         after: u64,
@@ -161,7 +161,7 @@ impl<'a> Past<'a> {
         range.into_iter().flatten().map(|(revision, change)| (*revision, *change))
     }
 
-    /// A violation with the writers of these states.
+    /// Creates a violation with the writers of these states.
     pub(crate) fn violation<'s>(
         &self,
         object: &str,

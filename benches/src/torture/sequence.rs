@@ -1,26 +1,26 @@
-//! The sequence of one object's states, in the order of revisions, with who wrote each and when that may have been.
+//! The sequence of one object's states in the order of revisions, with the writer and the possible start of each state.
 //!
-//! Refuses what no order of operations explains: two states at one revision, a state that nobody wrote or that a refused
-//! request wrote, a write that took effect twice, an object that returned after its deletion, a precondition that did not hold.
+//! Rejects what no order of operations explains: two states at one revision, a state without a writer or with a refused
+//! writer, a write that took effect twice, an object that returned after its deletion, a violated precondition.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::history::{Operation, Request, Response, Sighting, State, Violation};
 
-/// What bounds a moment.
+/// Event that limits a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// Nothing: the run's beginning, or its end.
+    /// No event: the start or the end of the run.
     Start,
     /// An operation's request or response.
     Operation(u64),
-    /// That a watcher was shown this revision.
+    /// A watcher received this revision.
     Seen(u64),
 }
 
 impl Bound {
-    /// The operation's id.
+    /// Returns the operation's id.
     pub(crate) fn id(self) -> Option<u64> {
         if let Self::Operation(id) = self { Some(id) } else { None }
     }
@@ -36,16 +36,16 @@ impl fmt::Display for Bound {
     }
 }
 
-/// A state, or that there is none, and when it can have begun.
+/// A state, or the absence of the object, and its possible start.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<'a> {
-    /// None: there is no object.
+    /// State; `None` if the object does not exist.
     pub(crate) state: Option<&'a State>,
-    /// The operation that wrote it, where that is known.
+    /// Operation that wrote the state, if known.
     pub(crate) writer: Option<u64>,
-    /// The moment before which it cannot have begun.
+    /// Earliest possible start.
     pub(crate) earliest: (u64, Bound),
-    /// The moment after which it cannot have begun.
+    /// Latest possible start.
     pub(crate) latest: (u64, Bound),
 }
 
@@ -60,14 +60,14 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// It has not begun before this.
+    /// Records that the step did not start before this time.
     pub(crate) fn since(&mut self, moment: u64, why: Bound) {
         if moment > self.earliest.0 {
             self.earliest = (moment, why);
         }
     }
 
-    /// It has begun before this.
+    /// Records that the step started before this time.
     pub(crate) fn until(&mut self, moment: u64, why: Bound) {
         if moment < self.latest.0 {
             self.latest = (moment, why);
@@ -87,18 +87,18 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-/// See the module.
+/// The sequence of one object.
 pub(crate) struct Sequence<'a> {
-    /// From the absence at the beginning on.
+    /// Steps, from the initial absence on.
     pub(crate) steps: Vec<Step<'a>>,
     by_id: HashMap<u64, &'a Operation>,
     positions: HashMap<u64, usize>,
-    /// Writes without an answer of which no state is known: they may have taken effect unseen.
+    /// Writes without a response whose state was never seen: they may have taken effect.
     unseen: Vec<&'a Operation>,
 }
 
 impl<'a> Sequence<'a> {
-    /// Orders what is known of an object.
+    /// Orders the observations of an object.
     pub(crate) fn of(
         object: &str,
         operations: &[&'a Operation],
@@ -148,7 +148,7 @@ impl<'a> Sequence<'a> {
                 if self.steps.last().is_some_and(|last| last.state.is_none())
                     && writer.is_some_and(|writer| !matches!(writer.request, Request::Create(_)))
                 {
-                    // Nobody saw the state that was created: it was there before this one.
+                    // The created state was never seen: it preceded this one.
                     let creation = self.hidden_creation(object, state)?;
                     step.since(creation.0, creation.1);
                 }
@@ -176,7 +176,7 @@ impl<'a> Sequence<'a> {
         Ok((first_of.begun, Bound::Operation(first_of.id)))
     }
 
-    /// Adds the absence after an object's deletion, where it was, must have been, or may have been deleted.
+    /// Adds the absence after an object's deletion, if it was, must have been, or may have been deleted.
     fn end_of(
         &mut self,
         object: &str,
@@ -210,23 +210,23 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// Where the state of a revision is.
+    /// Returns the step of a revision.
     pub(crate) fn position(&self, revision: u64) -> Option<usize> {
         self.positions.get(&revision).copied()
     }
 
-    /// All operations.
+    /// Returns all operations.
     pub(crate) fn operations(&self) -> impl Iterator<Item = &'a Operation> {
         self.by_id.values().copied()
     }
 
-    /// Whether a write of this kind may have taken effect by then without anybody seeing its state.
+    /// Returns true if a write of this kind may have taken effect by then although its state was never seen.
     pub(crate) fn may_hide(&self, by: u64, kind: impl Fn(&Request) -> bool) -> bool {
         self.unseen.iter().any(|one| one.begun <= by && kind(&one.request))
     }
 
-    /// True if such a write may have taken effect by then, unseen, between a state and the next one. The next state leaves no room
-    /// if it was written on condition that this one is current; nor has an unseen write any that was conditional on another state.
+    /// Returns true if such a write may have taken effect by then between a state and the next one. This is impossible if the
+    /// write of the next state required this one to be current, or if the unseen write required another state.
     pub(crate) fn may_hide_behind(&self, at: usize, by: u64, kind: impl Fn(&Request) -> bool) -> bool {
         let fits = |request: &Request| match request {
             Request::Update(expected, _) => self.position(*expected).is_none_or(|expected| expected == at),
@@ -244,7 +244,7 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// Checks that each state is what its writer makes of the one before.
+    /// Checks that each state is the result of its writer's request on the state before.
     pub(crate) fn contents(&self, object: &str) -> Vec<Violation> {
         let pairs = self.steps.windows(2).filter_map(|pair| Some((pair[0].state, pair[1].state?)));
         pairs.filter_map(|(before, after)| self.made(object, before, after)).collect()
@@ -284,7 +284,7 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// Every state that anybody saw, by revision.
+/// Returns every seen state by revision.
 fn states<'a>(
     object: &str,
     operations: &[&'a Operation],
@@ -310,7 +310,7 @@ fn states<'a>(
     Ok(states)
 }
 
-/// Checks that each state was written by a request that may have, and each request wrote one state.
+/// Checks that each state was written by a request that can have written it, and that each request wrote one state.
 fn written_once(
     object: &str,
     states: &BTreeMap<u64, &State>,
@@ -339,7 +339,7 @@ fn written_once(
 
 type Lives<'a> = Vec<(String, Vec<&'a State>)>;
 
-/// The states of each uid, in the order of revisions: those of two must not be mixed.
+/// Returns the states of each uid in the order of revisions; those of different uids must not be mixed.
 fn lives<'a>(
     object: &str,
     states: &BTreeMap<u64, &'a State>,
@@ -361,7 +361,7 @@ fn lives<'a>(
     Ok(lives)
 }
 
-/// The acknowledged deletion of each uid.
+/// Returns the acknowledged deletion of each uid.
 fn deletions<'a>(
     object: &str,
     operations: &[&'a Operation],

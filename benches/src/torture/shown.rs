@@ -1,4 +1,4 @@
-//! What watchers were shown, and lists.
+//! Events and lists that watchers received.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::history::State;
 
-/// Which objects a watcher sees.
+/// Objects that a watcher selects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Selection {
-    /// All of the namespace.
+    /// All objects of the namespace.
     All,
-    /// Those with this label.
+    /// Objects with this label.
     Group(String),
-    /// The one of this name.
+    /// The object with this name.
     Name(String),
 }
 
 impl Selection {
-    /// Whether an object in this state is one of them.
+    /// Returns true if the watcher selects an object in this state.
     pub(crate) fn matches(&self, object: &str, state: &State) -> bool {
         match self {
             Self::All => true,
@@ -28,7 +28,7 @@ impl Selection {
     }
 }
 
-/// The type of an event.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Added,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     Deleted,
 }
 
-/// What a watcher was shown.
+/// An event that a watcher received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
     pub(crate) at: u64,
@@ -52,21 +52,21 @@ pub(crate) struct Listed {
     pub(crate) states: BTreeMap<String, State>,
 }
 
-/// What followed a list, without a gap.
+/// A list and the events that followed it without a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
     pub(crate) list: Listed,
     pub(crate) events: Vec<Event>,
-    /// The last revision of an event or of a bookmark.
+    /// Last revision of an event or of a bookmark.
     pub(crate) reached: u64,
 }
 
-/// A watcher's whole time.
+/// Complete record of a watcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) name: String,
     pub(crate) selection: Selection,
     pub(crate) segments: Vec<Segment>,
-    /// How often its connection was lost and the watch resumed.
+    /// Number of resumptions after a lost connection.
     pub(crate) resumed: u64,
 }

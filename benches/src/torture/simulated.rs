@@ -1,5 +1,5 @@
-//! Histories that are right by construction: a register that does one operation at a time, at a moment between each one's request and
-//! its response; some responses are lost, and some of those requests, too.
+//! Histories that are correct by construction: a register executes one operation at a time, at a time between its request and
+//! its response; some responses are lost, and some of those operations as well.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use rand::{RngExt, SeedableRng};
 use super::history::{Content, Operation, Patch, Request, Response, Sighting, State};
 use super::shown::{Event, Kind, Listed, Segment, Selection, Watched};
 
-/// What happened to one object.
+/// History of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulated {
     pub(crate) operations: Vec<Operation>,
     pub(crate) sightings: Vec<Sighting>,
 }
 
-/// The name of the one object.
+/// Name of the only object.
 pub(crate) const OBJECT: &str = "object";
 
 impl Simulated {
-    /// A random history of so many operations.
+    /// Creates a random history of this many operations.
     pub(crate) fn new(seed: u64, count: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let mut register = Register::default();
         let mut operations = Vec::new();
         for id in 1..=count {
-            // Moments are in order; requests and responses lie around them.
+            // Execution times are ordered; the times of requests and responses are random around them.
             let moment = id * 100;
             let begun = moment - random.random_range(0..250).min(moment);
             let ended = moment + random.random_range(0..250);
@@ -48,7 +48,7 @@ impl Simulated {
         Self { operations, sightings: seen.collect() }
     }
 
-    /// What a watcher of this selection is shown that listed at this revision.
+    /// Returns the record of a watcher of this selection that listed at this revision.
     pub(crate) fn watched(&self, selection: Selection, revision: u64) -> Watched {
         let mut inside: Option<State> = None;
         let mut segment = Segment { list: Listed { revision, ..Listed::default() }, ..Segment::default() };
@@ -94,7 +94,7 @@ struct Register {
 impl Register {
     fn request(&self, random: &mut StdRng, id: u64) -> Request {
         let group = if random.random_bool(0.5) { "a" } else { "b" }.to_owned();
-        // A client may know an old state, or one that is gone.
+        // A client may use an old state, or one of a deleted object.
         let known =
             if random.random_bool(0.7) { self.state.as_ref() } else { self.past.values().next_back() };
         match (random.random_range(0..10), known) {
@@ -138,7 +138,7 @@ impl Register {
     }
 
     fn write(&mut self, uid: String, content: Content, at: u64) -> Response {
-        // Other objects have revisions, too.
+        // Other objects use revisions as well.
         self.revision += 3;
         let (revision, state) = (self.revision, State { uid, revision: self.revision, content });
         self.past.insert(revision, state.clone());

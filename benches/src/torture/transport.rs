@@ -1,5 +1,5 @@
-//! How a client sends: over HTTPS to a facade, or over gRPC to a control service. What comes back is a code and a body, or
-//! that nobody knows what became of the request.
+//! Transport of a client: HTTPS to a facade, or gRPC to a control service. The result is a code and a body, or
+//! an unknown outcome.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ use tonic::Code;
 use super::object::{COLLECTION, NAMESPACE};
 use crate::https::{Client, Endpoint};
 
-/// How long a client waits for an answer.
+/// Time that a client waits for a response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A request in either protocol.
 pub(crate) struct Sent<'a> {
-    /// As RBAC names it.
+    /// Verb in the terms of RBAC.
     pub(crate) verb: &'static str,
-    /// Empty for the collection.
+    /// Name of the object; empty for the collection.
     pub(crate) name: &'a str,
     pub(crate) body: String,
 }
 
-/// What became of it.
+/// Outcome of a request.
 pub(crate) enum Outcome {
-    /// The HTTP status code, and the body.
+    /// HTTP status code and body.
     Answered(u16, Bytes),
-    /// It never left.
+    /// The request was not sent.
     NotSent(String),
-    /// It may have been done.
+    /// The request may have been executed.
     Unknown(String),
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Sends, and waits.
+    /// Sends a request, and waits for the outcome.
     pub(crate) async fn send(&mut self, sent: Sent<'_>) -> Outcome {
         match self {
             Self::Https(endpoint, client) => {
@@ -59,7 +59,7 @@ impl Transport {
                 };
                 let outcome = https(connected, endpoint.name, sent).await;
                 if matches!(outcome, Outcome::Unknown(_)) {
-                    // What is left on the connection is not the answer to the next request.
+                    // Later data on the connection would not be the response to the next request.
                     *client = None;
                 }
                 outcome
@@ -130,7 +130,7 @@ async fn grpc(control: &Control, sent: Sent<'_>) -> Outcome {
     }
 }
 
-/// Whether there was no connection to send it on.
+/// Returns true if there was no connection for the request.
 fn never_sent(status: &tonic::Status) -> bool {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! What came out of a run: counts, and every rule that was broken.
+//! Result of a run: counts, and all violations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,10 +15,10 @@ use super::shown::{Kind, Segment, Selection, Watched};
 use super::watched;
 use crate::Failure;
 
-/// How many violations are printed whole.
+/// Maximum number of violations that are printed completely.
 const SHOWN: usize = 5;
 
-/// See the module.
+/// Result of a run.
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<Violation>,
     operations: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Checks everything.
+    /// Checks the whole history.
     pub(crate) fn of(
         recorder: &Recorder,
         watched: Vec<Watched>,
@@ -85,7 +85,7 @@ impl Verdict {
         })
     }
 
-    /// The report of a run.
+    /// Returns the report of a run.
     pub(crate) fn print(&self, topology: Topology, seed: u64) -> String {
         let mut text = format!("{topology:?}, seed {seed}\n");
         let faults: Vec<String> = self.counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
@@ -128,7 +128,7 @@ fn segments(watched: &[Watched]) -> impl Iterator<Item = &Segment> {
     watched.iter().flat_map(|watched| &watched.segments)
 }
 
-/// Linearizability, object by object.
+/// Checks the linearizability of each object.
 fn check_objects(operations: &[Operation], watched: &[Watched]) -> Vec<Violation> {
     let mut by_object: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for operation in operations {
@@ -136,7 +136,7 @@ fn check_objects(operations: &[Operation], watched: &[Watched]) -> Vec<Violation
     }
     let mut seen: BTreeMap<&str, Vec<Sighting>> = BTreeMap::new();
     for watched in watched {
-        // What leaves a selection by label may be there still.
+        // An object that leaves a selection by label may still exist.
         let by_label = matches!(watched.selection, Selection::Group(_));
         for event in watched.segments.iter().flat_map(|segment| &segment.events) {
             let deleted = event.kind == Kind::Deleted;

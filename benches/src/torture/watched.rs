@@ -1,8 +1,8 @@
-//! Completeness and order of watches, and of the lists that they begin with.
+//! Completeness and order of watches, and of the lists that they start with.
 //!
-//! What happened is the union of what anybody saw or was answered (`past.rs`). Each watcher must have been shown, between its
-//! list and the last revision that it has reached, exactly the changes of its selection, each once, in order, and with the
-//! right type: a change into the selection is ADDED, one out of it DELETED. It must not know how watches are resumed: a
+//! The expected changes are the union of all observations (`observed_changes.rs`). Each watcher must have received, between its
+//! list and the last revision that it reached, exactly the changes of its selection, each once, in order, and with the
+//! right type: a change into the selection is ADDED, one out of it DELETED. Does not depend on how watches are resumed: a
 //! watcher that had to list again has another segment.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(crate) fn list(past: &Past<'_>, who: &str, selection: &Selection, list: &Lis
         let fits = match (shown, there) {
             (Some(shown), Some(there)) => shown == there,
             (None, None) => true,
-            // The revision of a deletion that no watcher saw is not known.
+            // The revision of a deletion that no watcher received is unknown.
             (None, Some(_)) => then.may_be_deleted,
             (Some(_), None) => false,
         };
@@ -62,7 +62,7 @@ fn order(past: &Past<'_>, watched: &Watched, segment: &Segment) -> Option<Violat
     None
 }
 
-/// Compares what was shown with what had to be shown.
+/// Compares the received events with the expected ones.
 fn events(past: &Past<'_>, watched: &Watched, segment: &Segment) -> Vec<Violation> {
     let shown: BTreeMap<u64, &Event> =
         segment.events.iter().map(|event| (event.state.revision, event)).collect();
@@ -88,7 +88,7 @@ fn events(past: &Past<'_>, watched: &Watched, segment: &Segment) -> Vec<Violatio
         let fits = match (wanted, event) {
             (None, None) => true,
             (Some(kind), Some(event)) => {
-                // What leaves a selection is shown as it was, at the revision of the change.
+                // An object that leaves a selection is sent in its last selected state, at the revision of the change.
                 let content = kind == Kind::Deleted || event.state.content == state.content;
                 event.kind == kind && event.object == object && event.state.uid == state.uid && content
             }

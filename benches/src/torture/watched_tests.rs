@@ -1,4 +1,4 @@
-//! Tests of watched.rs and past.rs: what a watcher has to be shown has no fault, and anything else has.
+//! Tests of watch_check.rs and observed_changes.rs: expected events have no violation, all others have one.
 
 use proptest::prelude::*;
 
@@ -17,12 +17,12 @@ fn selections() -> [Selection; 4] {
     [Selection::All, group("a"), group("b"), Selection::Name(OBJECT.to_owned())]
 }
 
-/// The watchers of a history, from this revision on.
+/// Returns the watchers of a history, from this revision on.
 fn watchers(history: &Simulated, revision: u64) -> Vec<Watched> {
     selections().map(|selection| history.watched(selection, revision)).to_vec()
 }
 
-/// All watchers, and one of them from its list on, with at least two events.
+/// Returns all watchers, and one of them from its list on, with at least two events.
 fn with_victim(seed: u64, count: u64, from: u64, victim: usize) -> Option<(Simulated, Vec<Watched>)> {
     let history = Simulated::new(seed, count);
     let mut watchers = watchers(&history, 0);
@@ -63,7 +63,7 @@ proptest! {
                 Kind::Modified => Kind::Added,
             },
         }
-        // What leaves a selection by its label is shown as it was: its content is not compared.
+        // The content of an object that leaves a label selection is not compared, because its last selected state is sent.
         let by_label = how == 3 && segment.events[at].kind == Kind::Deleted;
         prop_assume!(!by_label);
         prop_assert!(!found(&history.operations, &watchers).is_empty());
@@ -82,7 +82,7 @@ proptest! {
             list.states.extend(stale.map(|state| (OBJECT.to_owned(), state)));
         } else {
             list.states.clear();
-            // Nobody knows when an unanswered deletion took effect.
+            // The time of an unanswered deletion is unknown.
             let deletes = |one: &Operation| matches!(one.request, Request::Delete(_)) && one.response == Response::Unknown;
             prop_assume!(!history.operations.iter().any(deletes));
         }
@@ -105,7 +105,7 @@ fn an_event_of_what_never_happened_is_found() {
     assert!(found.iter().any(|violation| violation.what.contains("had to be shown")), "{found:#?}");
 }
 
-/// A state of the one object, by who wrote it.
+/// Returns a state of the object with this writer.
 fn state(uid: &str, revision: u64, writer: u64, group: &str) -> State {
     let content = Content { writer, group: group.to_owned(), ..Content::default() };
     State { uid: uid.to_owned(), revision, content }

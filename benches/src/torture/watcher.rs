@@ -1,5 +1,5 @@
-//! A watcher: lists, watches from there, resumes from the last revision when its connection is lost, and lists again when the
-//! server says that this is too old.
+//! A watcher: lists, watches from the list's revision, resumes from the last revision when its connection is lost, and lists
+//! again when the server reports that the revision is too old.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,34 +16,34 @@ use super::transport::PATIENCE;
 use crate::Failure;
 use crate::https::Endpoint;
 
-/// Before a lost watch is resumed.
+/// Pause before a lost watch is resumed.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A watcher of one selection.
 pub(crate) struct Watcher {
     pub(crate) selection: Selection,
-    /// How long it takes over each piece that it reads, until it is to catch up.
+    /// Delay after each chunk, until the watcher has to catch up.
     pub(crate) slowness: Duration,
-    /// A deliberate loss of the connection after so many events; never for 0.
+    /// Number of events after which the watcher closes its connection; 0 for never.
     pub(crate) cut_every: u64,
     pub(crate) endpoint: Endpoint,
     pub(crate) recorder: Arc<Recorder>,
-    /// It may end when it has reached this revision.
+    /// Revision at which the watcher may end.
     pub(crate) until: Arc<AtomicU64>,
 }
 
-/// Why a watch ended.
+/// Reason for the end of a watch.
 enum End {
-    /// The connection is lost; the watch goes on from the last revision.
+    /// The connection was lost; the watch resumes from the last revision.
     Lost,
-    /// History does not reach back so far.
+    /// The revision is not in the history any more.
     Expired,
-    /// Everything was shown.
+    /// All events were received.
     Done,
 }
 
 impl Watcher {
-    /// Watches until it has seen everything, or forever.
+    /// Watches until all events were received, or forever.
     pub(crate) async fn run(self, shown: Arc<parking_lot::Mutex<Watched>>) {
         let mut listed = false;
         loop {
@@ -52,7 +52,7 @@ impl Watcher {
                 Ok(End::Done) => return,
                 Ok(End::Expired) => listed = false,
                 Ok(End::Lost) if !listed => listed = true,
-                // Connections are lost for many reasons here.
+                // Connections are lost for many reasons in a torture run.
                 Ok(End::Lost) | Err(_) => {
                     shown.lock().resumed += u64::from(listed);
                     tokio::time::sleep(PAUSE).await;
@@ -98,7 +98,7 @@ impl Watcher {
         let opening = async {
             let (mut sender, connection) = self.endpoint.open().await?;
             tasks.spawn_until_cancelled("watch-connection", async move {
-                // Its end is seen by the body.
+                // The body reports the end of the connection.
                 let _ = connection.await;
             });
             sender.ready().await?;
@@ -147,14 +147,14 @@ impl Watcher {
                     return Ok(End::Lost);
                 }
             }
-            // Once it is to catch up it does so at its best: it may be minutes behind.
+            // A watcher that has to catch up does not wait: it may be minutes behind.
             if !self.slowness.is_zero() && self.until.load(Ordering::Relaxed) == 0 {
                 tokio::time::sleep(self.slowness).await;
             }
         }
     }
 
-    /// Records an event; false when the watch cannot go on from here.
+    /// Records an event; returns false if the watch cannot continue.
     fn event(&self, line: &[u8], shown: &parking_lot::Mutex<Watched>) -> Result<bool, Failure> {
         #[derive(Deserialize)]
         struct Line<'a> {

@@ -1,4 +1,4 @@
-//! A wire between two processes, over TCP or a Unix socket, that can be cut, slowed down, and made to swallow everything.
+//! A connection between two processes, over TCP or a Unix socket, that can be cut, delayed, and stalled.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,36 +13,36 @@ use tokio::sync::watch;
 
 use crate::Failure;
 
-/// What becomes of bytes.
+/// Behavior of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// Each piece waits so long.
+    /// Delay of each chunk.
     pub(crate) delay: Duration,
-    /// Nothing comes through, and no connection is closed.
+    /// True if no byte is forwarded, and no connection is closed.
     pub(crate) swallows: bool,
-    /// Connections of an earlier generation are cut.
+    /// Generation of connections; those of earlier generations are cut.
     pub(crate) generation: u64,
 }
 
-/// Where a wire leads; the next of several is taken for each connection.
+/// Targets of a wire; each connection uses the next one.
 #[derive(Clone)]
 enum Target {
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
 
-/// A wire; it is cut for good when this is dropped.
+/// A wire; it is cut when this is dropped.
 pub(crate) struct Wire {
     mode: watch::Sender<Mode>,
     tasks: TaskSet,
 }
 
-/// Either kind of stream.
+/// Stream of either kind.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Wire {
-    /// Listens at loopback, and leads to any of these.
+    /// Listens on loopback, and forwards to these targets in turn.
     pub(crate) async fn tcp(targets: Vec<SocketAddr>) -> Result<(Self, SocketAddr), Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -50,7 +50,7 @@ impl Wire {
         let carrier = wire.carrier(Target::Tcp(targets));
         wire.tasks.spawn_until_cancelled("wire", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A delay of the kernel's is not one of ours.
+                // Nagle's algorithm would add a delay that is not injected.
                 let _ = stream.set_nodelay(true);
                 carrier.accepted(stream);
             }
@@ -58,7 +58,7 @@ impl Wire {
         Ok((wire, address))
     }
 
-    /// Listens at a Unix socket, and leads to another one.
+    /// Listens on a Unix socket, and forwards to another one.
     pub(crate) fn unix(socket: &Path, target: PathBuf) -> Result<Self, Failure> {
         let listener = UnixListener::bind(socket)?;
         let wire = Self::new();
@@ -79,12 +79,12 @@ impl Wire {
         Carrier { target, next: Arc::default(), mode: self.mode.subscribe(), tasks: self.tasks.clone() }
     }
 
-    /// Cuts every connection; new ones are carried.
+    /// Cuts every connection; new ones are accepted.
     pub(crate) fn cut(&self) {
         self.mode.send_modify(|mode| mode.generation += 1);
     }
 
-    /// Delays and swallows from now on, or not.
+    /// Sets delay and stalling from now on.
     pub(crate) fn behave(&self, delay: Duration, swallows: bool) {
         self.mode.send_modify(|mode| (mode.delay, mode.swallows) = (delay, swallows));
     }
@@ -96,7 +96,7 @@ impl Drop for Wire {
     }
 }
 
-/// What every connection of a wire knows.
+/// State shared by the connections of a wire.
 #[derive(Clone)]
 struct Carrier {
     target: Target,
@@ -110,7 +110,7 @@ impl Carrier {
         let carrier = self.clone();
         self.tasks.spawn_until_cancelled("wire-connection", async move {
             let generation = carrier.mode.borrow().generation;
-            // Whoever cannot be reached is seen as a connection that ends.
+            // An unreachable target is visible as a connection that ends.
             let Ok(target) = carrier.dial().await else { return };
             let (from, to) = (tokio::io::split(stream), tokio::io::split(target));
             let mut mode = carrier.mode.clone();
@@ -143,7 +143,7 @@ impl Carrier {
     }
 }
 
-/// Carries one direction to its end.
+/// Forwards one direction until its end.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -151,7 +151,7 @@ async fn carry(
 ) {
     let mut piece = vec![0; 16 << 10];
     loop {
-        // An error is an end, too: the other side sees the connection closed.
+        // An error is handled as the end: the other side gets a closed connection.
         let Ok(read @ 1..) = from.read(&mut piece).await else { return };
         let Ok(delay) = mode.wait_for(|mode| !mode.swallows).await.map(|mode| mode.delay) else { return };
         if !delay.is_zero() {

@@ -1,4 +1,4 @@
-//! Webhooks and policies as these figures configure them: how many, and about what.
+//! Webhooks and policies for these figures: their number, and the resources that they match.
 
 use std::fmt::Write as _;
 
@@ -8,23 +8,23 @@ use crate::webhook::Webhook;
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// What the rules match.
+/// Resources that the rules match.
 #[derive(Clone, Copy)]
 pub(super) enum Subject {
-    /// What is created: ConfigMaps.
+    /// ConfigMaps, which the bench creates.
     Created,
     /// Secrets.
     Other,
 }
 
-/// What evaluates.
+/// Kind of the configuration.
 #[derive(Clone, Copy)]
 enum Kind {
     Webhooks,
     Policies,
 }
 
-/// So many webhooks or policies.
+/// A number of webhooks or policies.
 #[derive(Clone, Copy)]
 pub(super) struct Configuration {
     kind: Kind,
@@ -32,7 +32,7 @@ pub(super) struct Configuration {
     subject: Subject,
 }
 
-/// Where objects are created, and one of them.
+/// Path of a collection, and an object to create in it.
 pub(super) type Creation = (String, String);
 
 impl Subject {
@@ -43,7 +43,7 @@ impl Subject {
         }
     }
 
-    /// A dry run of a creation that the rules match.
+    /// Returns a dry run of a creation that the rules match.
     pub(super) fn dry_run(self, name: &str) -> Creation {
         let (resource, kind) = match self {
             Self::Created => ("configmaps", "ConfigMap"),
@@ -72,7 +72,7 @@ impl Configuration {
         Self { kind: Kind::Policies, count, subject }
     }
 
-    /// The collections that it needs objects in.
+    /// Returns the collections of the objects of the configuration.
     pub(super) fn collections(&self) -> Vec<String> {
         let resources: &[&str] = match self.kind {
             Kind::Webhooks => &["validatingwebhookconfigurations"],
@@ -81,7 +81,7 @@ impl Configuration {
         resources.iter().map(|resource| format!("{GROUP}/{resource}")).collect()
     }
 
-    /// The objects that make it, in this order.
+    /// Returns the objects of the configuration, in the order of their creation.
     pub(super) fn objects(&self, setting: &Setting, webhook: &Webhook) -> Vec<Creation> {
         match (self.kind, self.collections().as_slice()) {
             (Kind::Webhooks, [webhooks]) => {
@@ -97,18 +97,18 @@ impl Configuration {
         }
     }
 
-    /// A dry run of a creation that all of it is asked about; the last of the policies refuses it.
+    /// Returns a dry run of a creation that all webhooks or policies match; the last of the policies denies it.
     pub(super) fn probe(&self) -> Creation {
         self.subject.dry_run(&refused(self.count.saturating_sub(1)))
     }
 
-    /// Whether requests are counted by the webhook.
+    /// Returns true if the webhook server counts the matched requests.
     pub(super) fn calls(&self) -> bool {
         matches!(self.kind, Kind::Webhooks)
     }
 }
 
-/// A ValidatingWebhookConfiguration of these names and URLs.
+/// Returns a ValidatingWebhookConfiguration with these names and URLs.
 pub(super) fn of_webhooks(
     setting: &Setting,
     webhooks: impl Iterator<Item = (String, String)>,
@@ -130,12 +130,12 @@ pub(super) fn of_webhooks(
     )
 }
 
-/// The name that policy number `at` refuses.
+/// Returns the object name that policy number `at` denies.
 fn refused(at: usize) -> String {
     format!("refused-{at}")
 }
 
-/// A policy of three expressions that hold of what is created.
+/// Returns a policy of three expressions that hold for created objects.
 fn policy(at: usize, subject: Subject) -> String {
     let (rules, refused) = (subject.rules(), refused(at));
     let expressions = [

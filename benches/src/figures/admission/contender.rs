@@ -1,4 +1,4 @@
-//! A server that is measured, and creations on it.
+//! A measured server, and creations on it.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct Contender<'a> {
     processes: Vec<&'a Process>,
 }
 
-/// One load, and the microseconds of processor time that each request took the server.
+/// A load, and the server's processor time per request in microseconds.
 pub(super) struct Measured {
     pub(super) load: Load,
     pub(super) micros: f64,
@@ -53,17 +53,17 @@ impl<'a> Contender<'a> {
         Ok(Self { name, endpoint, webhook, processes })
     }
 
-    /// What is wanted of ours, and nothing of the peer.
+    /// Returns the goal for Portico, and none for other servers.
     pub(super) fn goal(&self, goal: Goal) -> Goal {
         if self.name == PORTICO { goal } else { Goal::None }
     }
 
-    /// Resident memory of the API server in MiB.
+    /// Returns the resident memory of the API server in MiB.
     pub(super) fn resident(&self) -> Result<f64, Failure> {
         self.processes.first().map_or(Ok(0.0), |server| server.resident())
     }
 
-    /// Creations by so many clients; `prefix` has not named any before.
+    /// Creates objects with this many clients; `prefix` must be new.
     pub(super) async fn create(
         &self,
         setting: &Setting,

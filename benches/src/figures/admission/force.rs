@@ -1,4 +1,4 @@
-//! Puts a configuration in force, and takes it away: each until requests show it.
+//! Activation and removal of a configuration: each waits until requests show the change.
 
 use http::Method;
 
@@ -8,10 +8,10 @@ use crate::process::until;
 use crate::webhook::Webhook;
 use crate::{Failure, Setting};
 
-/// A configuration that is in force.
+/// A configuration that is in effect.
 pub(super) struct Applied<'c>(&'c Configuration);
 
-/// Creates the objects, and waits until all of it is asked.
+/// Creates the objects, and waits until all webhooks or policies are in effect.
 pub(super) async fn apply<'c>(
     setting: &Setting,
     client: &mut Client,
@@ -29,7 +29,7 @@ pub(super) async fn apply<'c>(
 }
 
 impl Applied<'_> {
-    /// Deletes the objects, and waits until none of it is asked.
+    /// Deletes the objects, and waits until no webhook or policy is in effect.
     pub(super) async fn remove(self, client: &mut Client, webhook: &Webhook) -> Result<(), Failure> {
         for collection in self.0.collections() {
             client.must(Method::DELETE, &collection, String::new()).await?;
@@ -38,7 +38,7 @@ impl Applied<'_> {
     }
 }
 
-/// How many are asked about a request: of policies all, once the last one refuses it.
+/// Returns the number of webhooks called for a request; for policies, all of them once the last one denies the request.
 async fn asked(
     client: &mut Client,
     webhook: &Webhook,

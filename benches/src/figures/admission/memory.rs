@@ -1,4 +1,4 @@
-//! Memory of a policy of three expressions with its binding, by growth of the resident memory.
+//! Memory of a policy of three expressions and its binding, by growth of the resident memory.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::report::{Goal, Report};
 use crate::{Failure, Setting};
 
 const POLICIES: usize = 500;
-/// Made and removed before anything counts: what the first ones need once.
+/// Policies created and removed before the measurement, to exclude one-time allocations.
 const FIRST: usize = 20;
 const KIB: f64 = 60.0;
-/// After the creations, until what they needed is given back.
+/// Time after the creations for the release of temporary memory.
 const SETTLE: Duration = Duration::from_secs(5);
 
 pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {

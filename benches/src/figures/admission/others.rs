@@ -1,5 +1,5 @@
-//! What a webhook that never answers, or is not there, does to requests that it does not match: their p99 stays as it is when the
-//! clients beside them, whose requests it matches, pass without it.
+//! Effect of a webhook that never responds, or cannot be reached, on requests that it does not match: their p99 must equal
+//! the p99 without the webhook, while other clients send requests that it matches.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
 use crate::{Failure, Setting};
 
-/// Of the p99 without it.
+/// Maximum p99, relative to that without the webhook.
 const P99_RATIO: f64 = 1.25;
-/// Clients that ask for what the webhook matches.
+/// Clients that send requests which the webhook matches.
 const WAITING: usize = 20;
-/// Between two requests of each of them.
+/// Interval between two requests of each such client.
 const PACE: Duration = Duration::from_millis(50);
 const TIMEOUT_SECONDS: u32 = 1;
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -73,7 +73,7 @@ async fn one(
     Ok([without, with])
 }
 
-/// Creations that no webhook matches, beside clients whose requests one may match.
+/// Measures creations that no webhook matches while other clients send requests that one may match.
 async fn beside_others(
     setting: &Setting,
     contender: &Contender<'_>,
@@ -83,7 +83,7 @@ async fn beside_others(
     for _ in 0..WAITING {
         let endpoint = contender.endpoint.clone();
         tasks.spawn_until_cancelled("waiting", async move {
-            // How it ends does not matter: what is measured is the others.
+            // An error does not matter: only the other clients are measured.
             let _ = ask(&endpoint).await;
         });
     }
@@ -92,7 +92,7 @@ async fn beside_others(
     Ok(measured?.load)
 }
 
-/// Whether a creation passes that the webhook matches.
+/// Returns true if a creation that the webhook matches succeeds.
 async fn passes(client: &mut Client) -> Result<bool, Failure> {
     let (collection, object) = Subject::Other.dry_run("matched");
     Ok(client.send(Method::POST, &collection, object).await?.0.is_success())

@@ -1,4 +1,4 @@
-//! Parts of the chain, called alone on one thread: what a decision costs, how many tokens are known in a second.
+//! Parts of the chain, called on one thread: duration of a decision, and token lookups per second.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,12 +15,12 @@ use super::{BINDINGS, NAME};
 use crate::Failure;
 use crate::report::{Goal, Report};
 
-/// Microseconds of a decision.
+/// Maximum time of a decision in microseconds.
 const DECISION: f64 = 2.0;
-/// Checks of cached tokens in a second.
+/// Minimum lookups of cached tokens per second.
 const CHECKS: f64 = 200_000.0;
 const TIME: Duration = Duration::from_secs(2);
-/// A bootstrap token: it needs no key.
+/// A bootstrap token, which needs no key.
 const TOKEN: &str = "abcdef.0123456789abcdef";
 
 pub(super) async fn measure(report: &mut Report) -> Result<(), Failure> {
@@ -55,7 +55,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How often something can be done in a second.
+/// Measures the number of calls per second.
 fn per_second(mut work: impl FnMut()) -> f64 {
     const BATCH: u32 = 1_000;
     let (begun, mut done) = (Instant::now(), 0.0);
@@ -66,7 +66,7 @@ fn per_second(mut work: impl FnMut()) -> f64 {
     done / begun.elapsed().as_secs_f64()
 }
 
-/// Bindings of as many users to one role.
+/// Returns bindings of [`BINDINGS`] users to one role.
 fn policy() -> Policy {
     let key = |resource, name: String| Key { resource, namespace: String::new(), name };
     let text = |text: &str| vec![text.to_owned()];
@@ -98,7 +98,7 @@ fn request() -> RequestInfo {
     }
 }
 
-/// Says of each token that it is good.
+/// Reviewer that accepts every token.
 struct Keeper;
 
 impl Reviewer for Keeper {

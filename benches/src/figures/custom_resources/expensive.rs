@@ -1,4 +1,4 @@
-//! Definitions that are made to be expensive: bounded time and memory, whatever the answer.
+//! Definitions that are designed to be expensive: time and memory must be bounded, whatever the response.
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Milliseconds of a dry run; any answer will do.
+/// Returns the milliseconds of a dry run with any response.
 async fn once(client: &mut Client, body: &str) -> Result<f64, Failure> {
     let begun = Instant::now();
     client.send(Method::POST, &format!("{DEFINITIONS}?dryRun=All"), body.to_owned()).await?;

@@ -12,15 +12,15 @@ pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresour
 pub(super) const GROUP: &str = "bench.example.com";
 pub(super) const VERSION: &str = "v1";
 pub(super) const KIND: &str = "THINGS";
-/// Where things live.
+/// Path of the collection of things.
 pub(super) const COLLECTION: &str = "/apis/bench.example.com/v1/namespaces/default/things";
 
-/// The schema of objects with this schema of the spec.
+/// Returns the schema of objects whose spec has this schema.
 pub(super) fn schema(spec: &str) -> String {
     format!(r#"{{"type":"object","properties":{{"spec":{spec}}}}}"#)
 }
 
-/// A definition of `plural` with this schema of the spec.
+/// Returns a definition of `plural` whose spec has this schema.
 pub(super) fn definition(plural: &str, spec: &str) -> String {
     let (kind, schema) = (plural.to_uppercase(), schema(spec));
     format!(
@@ -28,7 +28,7 @@ pub(super) fn definition(plural: &str, spec: &str) -> String {
     )
 }
 
-/// 20 fields and three rules.
+/// Returns the schema of the spec: 20 fields and three rules.
 pub(super) fn spec() -> String {
     let mut fields = String::new();
     for at in 0..10 {
@@ -43,7 +43,7 @@ pub(super) fn spec() -> String {
     format!(r#"{{"type":"object","properties":{{{fields}}},"x-kubernetes-validations":{rules}}}"#)
 }
 
-/// A thing of this name.
+/// Returns a thing with this name.
 pub(super) fn thing(name: &str) -> String {
     let mut fields = String::new();
     for at in 0..10 {
@@ -55,12 +55,12 @@ pub(super) fn thing(name: &str) -> String {
     )
 }
 
-/// Defines things, and waits until they are served and can be made.
+/// Defines things, and waits until they are served and can be created.
 pub(super) async fn define(endpoint: &Endpoint) -> Result<(), Failure> {
     let mut client = endpoint.client().await?;
     client.must(Method::POST, DEFINITIONS, definition("things", &spec())).await?;
     until("things are served", async || Ok((client.get(COLLECTION).await? == StatusCode::OK).then_some(())))
         .await?;
-    // A server may hold back the first creation for a moment.
+    // A server may delay the first creation for a short time.
     client.must(Method::POST, COLLECTION, thing("first")).await.map(drop)
 }

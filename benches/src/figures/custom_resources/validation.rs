@@ -1,7 +1,7 @@
-//! What validating one thing takes, in this process: no connection, no store.
+//! Time to validate one thing in this process, without connection and store.
 //!
-//! What a write does with an object between reading its body and storing it, in the order of a write. Rules are compiled
-//! before; the first object of a definition pays for that.
+//! Measures the steps of a write between reading the body and storing the object, in the order of a write. The rules are compiled
+//! before, a cost that in a server the first object of a definition has.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::statistics::Latencies;
 
 /// Objects that are validated.
 const OBJECTS: usize = 20_000;
-/// Not counted: caches come up.
+/// Objects validated before the measurement, to fill caches.
 const WARM_UP: usize = 1_000;
 const VALIDATED_US: f64 = 50.0;
 
@@ -45,7 +45,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether all is well.
+/// Returns true if the object is valid.
 fn validate(custom: &CustomResource, object: &Object) -> bool {
     structure(custom, object) && custom.check_rules(object, None, &|| false).errors.is_empty()
 }
@@ -56,7 +56,7 @@ fn structure(custom: &CustomResource, object: &Object) -> bool {
         && custom.validate_lists(object).is_empty()
 }
 
-/// The median time of one run, without what making its input and dropping what comes out takes.
+/// Returns the median time of one run, without the time to create its input and to drop its result.
 fn micros<T: Clone, R>(input: &T, run: impl Fn(&mut T) -> R) -> f64 {
     let mut nanos = Vec::with_capacity(OBJECTS);
     for at in 0..WARM_UP + OBJECTS {

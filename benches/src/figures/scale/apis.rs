@@ -1,4 +1,4 @@
-//! APIServices and definitions: memory, and how long it takes until all of them are there.
+//! APIServices and definitions: memory, and time until all of them are served.
 
 use http::Method;
 
@@ -12,7 +12,7 @@ const NAME: &str = "scale";
 const API_SERVICES: [usize; 3] = [2_500, 5_000, 10_000];
 const CREATORS: usize = 16;
 const DEFINITIONS: [usize; 4] = [2_500, 5_000, 10_000, 20_000];
-/// One in so many definitions is used.
+/// Definitions for each one that is used.
 const USED: usize = 100;
 const DEFINITIONS_MIB: f64 = 600.0;
 
@@ -21,7 +21,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     definitions(setting, report).await
 }
 
-/// Each leads to a Service that does not exist, which is found out.
+/// Each APIService refers to a Service that does not exist, which its condition must report.
 async fn api_services(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let control = portico.control()?;
@@ -39,7 +39,7 @@ async fn api_services(setting: &Setting, report: &mut Report) -> Result<(), Fail
     Ok(())
 }
 
-/// Definitions with a hundred properties; objects are made and listed of one in a hundred.
+/// Creates definitions with a hundred properties; creates and lists objects of one in a hundred of them.
 async fn definitions(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let mut portico = Portico::start(setting).await?;
     let mut there = 0;
@@ -66,7 +66,7 @@ async fn definitions(setting: &Setting, report: &mut Report) -> Result<(), Failu
     Ok(())
 }
 
-/// An object of a definition; `run` makes its name new.
+/// Returns an object of a definition; `run` makes its name unique.
 fn thing(at: usize, run: usize) -> String {
     let group = collection(at);
     let group = group.trim_start_matches("/apis/").split('/').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! ConfigMaps of 1 KiB, on SQLite and on PostgreSQL: what a start, pages of a LIST with a selector, single requests and memory
-//! are when there are twice as many. kube-apiserver beside them at the size that figures are wanted of.
+//! ConfigMaps of 1 KiB on SQLite and PostgreSQL: time of a start, of LIST pages with a selector and of single requests, and
+//! memory, as the number of objects doubles. kube-apiserver is measured at the size that has goals.
 
 use std::time::{Duration, Instant};
 
@@ -17,19 +17,19 @@ use crate::statistics::Latencies;
 use crate::{Failure, Setting};
 
 const NAME: &str = "scale";
-/// Doubled until `--most` is reached.
+/// Initial number of objects, doubled until `--most` is reached.
 const FEWEST: usize = 12_500;
-/// At this size figures are wanted.
+/// Size that has goals.
 const WANTED: usize = 100_000;
 const READY_MS: f64 = 1_000.0;
 const RESIDENT_MIB: f64 = 300.0;
 const PAGE_MS: f64 = 10.0;
 const WRITERS: usize = 16;
-/// Every object has it: a selector costs a look at each.
+/// Query with a selector that every object matches, so that each object is examined.
 const PAGE: &str = "?limit=500&labelSelector=app%21%3Dnone";
-/// Pages that are looked at; all objects are, several times where there are few.
+/// Number of pages to read; covers all objects, several times if there are few.
 const PAGES: usize = 400;
-/// Without a selector the page has the number of items that follow.
+/// Query without a selector, whose pages contain the number of remaining items.
 const COUNTED_PAGE: &str = "?limit=500";
 const COUNTED_PAGES: usize = 40;
 
@@ -45,7 +45,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     beside(setting, report).await
 }
 
-/// One engine at each size.
+/// Measures one engine at each size.
 async fn grow(setting: &Setting, report: &mut Report, engine: &str, flags: &[&str]) -> Result<(), Failure> {
     let most = setting.options.most;
     let budget = setting.options.cache_max_bytes.to_string();
@@ -68,7 +68,7 @@ async fn grow(setting: &Setting, report: &mut Report, engine: &str, flags: &[&st
     Ok(())
 }
 
-/// Doubled up to the most, which is the last.
+/// Returns the sizes: doubled up to `most`, which is the last one.
 fn sizes(most: usize) -> Vec<usize> {
     let doubled = std::iter::successors(Some(FEWEST), |size| size.checked_mul(2));
     let mut sizes: Vec<usize> = doubled.take_while(|size| *size < most).collect();
@@ -76,7 +76,7 @@ fn sizes(most: usize) -> Vec<usize> {
     sizes
 }
 
-/// The first page, all pages, single requests.
+/// Measures the first page, all pages, and single requests.
 async fn read(
     setting: &Setting,
     report: &mut Report,
@@ -112,7 +112,7 @@ async fn read(
     Ok(())
 }
 
-/// kube-apiserver at the size that figures are wanted of.
+/// Measures kube-apiserver at the size that has goals.
 async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     if setting.options.most < WANTED {
         return Ok(());
@@ -146,7 +146,7 @@ async fn fill(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<(), 
     Ok(())
 }
 
-/// The token of the next page, empty after the last one.
+/// Reads a page; returns the token of the next one, empty after the last.
 async fn page(client: &mut Client, query: &str, token: &str) -> Result<String, Failure> {
     #[derive(Deserialize)]
     struct List {
@@ -165,7 +165,7 @@ async fn page(client: &mut Client, query: &str, token: &str) -> Result<String, F
     Ok(serde_json::from_slice::<List>(&body)?.metadata.token)
 }
 
-/// Page after page, from the beginning again where they end too early.
+/// Reads pages in sequence, and starts again after the last one.
 async fn pages(client: &mut Client, query: &str, count: usize) -> Result<Latencies, Failure> {
     let (mut nanos, mut token) = (Vec::new(), String::new());
     for _ in 0..count {

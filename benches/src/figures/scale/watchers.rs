@@ -1,4 +1,4 @@
-//! Ten thousand watchers on a hundred connections of a facade, and what its restart does to them. kube-apiserver beside it.
+//! Ten thousand watchers on a hundred connections of a facade, and the effect of its restart. Compared with kube-apiserver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -22,24 +22,24 @@ use crate::statistics::Latencies;
 use crate::{Failure, Setting};
 
 const NAME: &str = "scale";
-/// Each has a connection, whose watches watch its namespace: an event goes to all of one connection.
+/// Number of namespaces; each has a connection whose watches watch the namespace: an event goes to all watches of one connection.
 const NAMESPACES: usize = 100;
 const WATCHES: usize = 100;
 const PER_SECOND: u32 = 50;
 const P99_MS: f64 = 100.0;
 const RESUMED_MS: f64 = 3_000.0;
-/// After the last event was asked for.
+/// Time to wait for events after the last creation.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What all watchers have seen.
+/// State that all watchers share.
 struct Seen {
     events: mpsc::UnboundedSender<(usize, Instant)>,
-    /// The newest revision that a watch has seen, one of each namespace.
+    /// Newest revision that a watch received, one per namespace.
     revisions: Vec<AtomicI64>,
 }
 
 impl Seen {
-    /// Nothing yet; and the receiver of events.
+    /// Creates an empty state and the receiver of events.
     fn nothing() -> (Arc<Self>, mpsc::UnboundedReceiver<(usize, Instant)>) {
         let (events, arrived) = mpsc::unbounded_channel();
         let revisions = (0..NAMESPACES).map(|_| AtomicI64::new(0)).collect();
@@ -60,13 +60,13 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     beside(setting, report).await
 }
 
-/// What figures are to be.
+/// Goals of the figures.
 struct Wanted {
     p99: Goal,
     lost: Goal,
 }
 
-/// Watches of everything, a while of events, and the end of the watches.
+/// Opens all watches, creates events for a while, and ends the watches.
 async fn events(
     setting: &Setting,
     report: &mut Report,
@@ -96,9 +96,9 @@ async fn events(
     Ok(())
 }
 
-/// kube-apiserver with as many watches, and what its restart does to them: its cache begins anew, and whoever has not seen the newest
-/// revision of all gets the error that its own is too old. It is alone: nothing can be made while it is away, so one object is made in each
-/// namespace when all watches are open again.
+/// Measures kube-apiserver with as many watches, and its restart: its cache starts empty, and watches that resume from a revision
+/// other than the newest get an error that the revision is too old. It has no second process that could create objects during
+/// the restart, so one object is created in each namespace when all watches are open again.
 async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let Some(mut kube) = Kube::start(setting).await? else {
         report.skip("the same on kube-apiserver", WHY_NOT);
@@ -124,7 +124,7 @@ async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many of the watches have an event before [`GRACE`] is over, of which each gets one.
+/// Returns the number of watches that received their event within [`GRACE`]; each watch gets one.
 async fn resumed(arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>) -> Result<usize, Failure> {
     let mut count = 0;
     let counted = async {
@@ -134,13 +134,13 @@ async fn resumed(arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>) -> Res
         }
         Ok::<_, Failure>(())
     };
-    // What has not come by then does not.
+    // Later events are counted as missing.
     tokio::time::timeout(GRACE, counted).await.unwrap_or(Ok(()))?;
     Ok(count)
 }
 
-/// The facade is killed; one object is made in each namespace while it is away; it starts, and every watch goes on from
-/// what it saw last.
+/// Kills the facade, creates one object in each namespace, and starts the facade again; every watch
+/// resumes from its last revision.
 async fn restart(
     setting: &Setting,
     report: &mut Report,
@@ -171,7 +171,7 @@ async fn restart(
     Ok(())
 }
 
-/// Opens every watch from the newest revision that was seen in its namespace; they end with what is returned.
+/// Opens every watch from the newest revision received in its namespace; the watches end when the returned tasks are dropped.
 async fn watch_all(endpoint: &Endpoint, seen: &Arc<Seen>) -> Result<TaskSet, Failure> {
     let tasks = TaskSet::new();
     let opened = AtomicUsize::new(0);
@@ -179,7 +179,7 @@ async fn watch_all(endpoint: &Endpoint, seen: &Arc<Seen>) -> Result<TaskSet, Fai
         let (tasks, opened) = (tasks.clone(), &opened);
         async move {
             let mut sender = endpoint.http2(&tasks).await?;
-            // The same for all: the first of them may see more before the last one is opened.
+            // One revision for all: the first watch may receive more before the last one is opened.
             let from = seen.revisions[namespace].load(Ordering::Relaxed);
             let from = if from > 0 { format!("&resourceVersion={from}") } else { String::new() };
             for _ in 0..WATCHES {
@@ -217,14 +217,14 @@ async fn read(mut body: Incoming, namespace: usize, seen: Arc<Seen>) {
                 seen.revisions[namespace].fetch_max(revision, Ordering::Relaxed);
             }
             if let Some(name) = number("\"name\":\"event-").and_then(|name| usize::try_from(name).ok()) {
-                // The measurement is over when nobody listens.
+                // Fails only after the measurement, when the receiver is gone.
                 let _ = seen.events.send((name, now));
             }
         }
     }
 }
 
-/// The number that follows a mark.
+/// Returns the number that follows a mark.
 fn number(line: &[u8], mark: &str) -> Option<i64> {
     let text = std::str::from_utf8(line).ok()?;
     let rest = &text[text.find(mark)? + mark.len()..];
@@ -236,11 +236,11 @@ async fn make(writer: &mut Client, at: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One namespace after the other, at a steady pace; when each request was sent.
+/// Creates objects at a steady pace, in each namespace in turn; returns the time of each request.
 async fn create(writer: &mut Client, setting: &Setting) -> Result<Vec<Instant>, Failure> {
     let mut pace = tokio::time::interval(Duration::from_secs(1) / PER_SECOND);
     let mut sent = Vec::new();
-    // Not those that a restart makes.
+    // Other names than those created during a restart.
     for at in NAMESPACES..NAMESPACES + PER_SECOND as usize * usize::try_from(setting.options.seconds)? {
         pace.tick().await;
         sent.push(Instant::now());
@@ -249,7 +249,7 @@ async fn create(writer: &mut Client, setting: &Setting) -> Result<Vec<Instant>, 
     Ok(sent)
 }
 
-/// How long each event took to each watcher, and how many never came.
+/// Collects the latency of each event for each watcher, and the number of missing events.
 async fn collect(
     sent: &[Instant],
     arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>,
@@ -263,7 +263,7 @@ async fn collect(
             }
         }
     };
-    // What has not come by then is lost, and reported.
+    // Missing events are reported as lost.
     let _late = tokio::time::timeout(GRACE, all).await;
     let lost = wanted - nanos.len();
     (Latencies::new(nanos), lost)
